@@ -1,0 +1,17 @@
+# mets_add_component(FOLDER): adds a component's folder if it has a
+# CMakeLists.txt and its parent has not added it.
+function(mets_add_component folder)
+  set(path ${CMAKE_SOURCE_DIR}/${folder})
+  if(NOT EXISTS ${path}/CMakeLists.txt)
+    return()
+  endif()
+  get_filename_component(parent ${path} DIRECTORY)
+  get_property(known DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY SUBDIRECTORIES)
+  if(parent IN_LIST known)
+    get_property(nested DIRECTORY ${parent} PROPERTY SUBDIRECTORIES)
+    if(path IN_LIST nested)
+      return()
+    endif()
+  endif()
+  add_subdirectory(${path} ${CMAKE_BINARY_DIR}/${folder})
+endfunction()

@@ -1,0 +1,142 @@
+// MapDriver: a client process's view of one device: address ranges, mappings,
+// streams and copies.
+#ifndef METS_COMMON_DEVICE_MAP_DRIVER_H_
+#define METS_COMMON_DEVICE_MAP_DRIVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/bytes.h"
+#include "common/base/unique_fd.h"
+
+namespace mets {
+
+// A chunk that this process has imported. Value 0 is no chunk.
+enum class ChunkHandle : uint32_t { kNone = 0 };
+// A swap extent that this process has registered. Value 0 is no extent.
+enum class ExtentHandle : uint32_t { kNone = 0 };
+// A stream on which copies run in order. Value 0 is host order: the calling
+// thread's own order.
+enum class StreamHandle : uint64_t { kHostOrder = 0 };
+// A point in a stream. Fences are values, and need not be destroyed; value 0
+// has always passed.
+enum class Fence : uint64_t { kPassed = 0 };
+
+// A contiguous part of an extent.
+struct ExtentPiece {
+  ExtentHandle extent = ExtentHandle::kNone;
+  Bytes offset;
+  Bytes size;
+};
+
+struct MapDriverInfo {
+  std::string kind;
+  // Ranges are aligned to, and their sizes are multiples of, this.
+  Bytes granularity;
+  // Allocations below this size are carved from slabs.
+  Bytes slab_threshold;
+};
+
+// Maps chunks into address ranges of this process and moves bytes between
+// ranges and extents.
+//
+// Ranges lie in one reserved region per driver, [region_begin, region_end), so
+// that a caller can find a buffer from an address with one table look-up.
+// A range has no accessible memory until Map or CopyIn. Chunks keep their
+// contents while unmapped.
+//
+// Thread-safe; calls on one range must not overlap in time, except that Find
+// and reads of its memory may. No call waits for another process. A failed
+// call leaves range, chunks and extents as they were.
+class MapDriver {
+ public:
+  virtual ~MapDriver() = default;
+
+  virtual MapDriverInfo info() const = 0;
+  virtual char* region_begin() const = 0;
+  virtual char* region_end() const = 0;
+
+  // --- chunks and extents -------------------------------------------------
+
+  // Imports a chunk of `size` bytes. The driver may keep helper mappings of it
+  // that make later copies fast.
+  virtual absl::StatusOr<ChunkHandle> ImportChunk(UniqueFd fd, Bytes size) = 0;
+
+  // Drops the descriptor and every helper mapping.
+  // REQUIRES: the chunk is mapped in no range.
+  virtual void ForgetChunk(ChunkHandle chunk) = 0;
+
+  // Makes an extent of `size` bytes ready for copies.
+  virtual absl::StatusOr<ExtentHandle> RegisterExtent(UniqueFd fd,
+                                                      Bytes size) = 0;
+  // REQUIRES: no copy that names the extent is under way.
+  virtual void ForgetExtent(ExtentHandle extent) = 0;
+
+  // --- ranges -------------------------------------------------------------
+
+  // Reserves `size` bytes of addresses, without memory behind them.
+  virtual absl::StatusOr<char*> ReserveRange(Bytes size) = 0;
+  // REQUIRES: nothing is mapped in the range.
+  virtual void ReleaseRange(char* range, Bytes size) = 0;
+
+  // Maps `chunks`, in order, at the beginning of `range`; accessible at once.
+  // Their contents are what they were (zero when fresh).
+  virtual absl::Status Map(char* range,
+                           absl::Span<const ChunkHandle> chunks) = 0;
+
+  // Unmaps the chunks of `range`; it has no accessible memory afterwards.
+  // `chunks` as given to Map or CopyIn.
+  virtual absl::Status Unmap(char* range,
+                             absl::Span<const ChunkHandle> chunks) = 0;
+
+  // Stops accesses to a mapped range, while copies out of it are still
+  // possible, so that an access nobody announced cannot change it unnoticed
+  // (host devices; CUDA cannot and does nothing). Undone by AllowAccess or
+  // Unmap.
+  virtual absl::Status BlockAccess(char* range,
+                                   absl::Span<const ChunkHandle> chunks) = 0;
+  virtual absl::Status AllowAccess(char* range,
+                                   absl::Span<const ChunkHandle> chunks) = 0;
+
+  // --- copies -------------------------------------------------------------
+
+  // Copies the first `size` bytes of a mapped (perhaps blocked) range to
+  // `slot`, on `stream`. The range stays mapped. Returns the fence after which
+  // the slot holds the bytes; an error of the copy itself comes from Wait.
+  virtual absl::StatusOr<Fence> CopyOut(char* range,
+                                        absl::Span<const ChunkHandle> chunks,
+                                        absl::Span<const ExtentPiece> slot,
+                                        Bytes size, StreamHandle stream) = 0;
+
+  // Maps `chunks` at `range` with the first `size` bytes read from `slot`:
+  // once the returned fence has passed, the range is accessible and complete;
+  // before, no reader sees half of it. When Wait on the fence returns an
+  // error, nothing is mapped.
+  virtual absl::StatusOr<Fence> CopyIn(char* range,
+                                       absl::Span<const ChunkHandle> chunks,
+                                       absl::Span<const ExtentPiece> slot,
+                                       Bytes size, StreamHandle stream) = 0;
+
+  // --- streams ------------------------------------------------------------
+
+  virtual absl::StatusOr<StreamHandle> CreateStream() = 0;
+  // Waits for the stream's work.
+  virtual void DestroyStream(StreamHandle stream) = 0;
+  // A fence behind all work that is on `stream` now.
+  virtual absl::StatusOr<Fence> Record(StreamHandle stream) = 0;
+  // True when everything before `fence` has finished; an error of that work.
+  virtual absl::StatusOr<bool> Poll(Fence fence) = 0;
+  // Blocks until `fence` has passed; an error of the work it follows.
+  virtual absl::Status Wait(Fence fence) = 0;
+  // Later work on `stream` starts after `fence`. Does not block.
+  virtual absl::Status StreamWait(StreamHandle stream, Fence fence) = 0;
+};
+
+}  // namespace mets
+
+#endif  // METS_COMMON_DEVICE_MAP_DRIVER_H_
