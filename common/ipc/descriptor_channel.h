@@ -89,7 +89,8 @@ class DescriptorChannel {
 
   // Daemon side. Never blocks: DEADLINE_EXCEEDED when nothing is there
   // (Receive) or the peer's queue is full (Send).
-  // `pidfd` receives the descriptor that came with the Hello, if any.
+  // `pidfd` receives the descriptor that came with the Hello, if any;
+  // INVALID_ARGUMENT when it is not the sender's own pidfd.
   absl::StatusOr<Hello> ReceiveHello(UniqueFd* pidfd);
   absl::Status SendWelcome(const Welcome& welcome);
   // REQUIRES: at most kMaxUnacknowledgedFds descriptors.
@@ -111,7 +112,7 @@ class DescriptorListener {
   static absl::StatusOr<DescriptorListener> Listen(const std::string& path,
                                                    mode_t mode);
   DescriptorListener(DescriptorListener&&) = default;
-  DescriptorListener& operator=(DescriptorListener&&) = default;
+  DescriptorListener& operator=(DescriptorListener&& other);
   // Removes the socket file.
   ~DescriptorListener();
 
