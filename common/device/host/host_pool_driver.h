@@ -1,0 +1,59 @@
+// HostPoolDriver: PoolDriver of a host device.
+#ifndef METS_COMMON_DEVICE_HOST_HOST_POOL_DRIVER_H_
+#define METS_COMMON_DEVICE_HOST_HOST_POOL_DRIVER_H_
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/bytes.h"
+#include "common/base/unique_fd.h"
+#include "common/device/pool_driver.h"
+
+namespace mets {
+
+struct HostPoolOptions {
+  // The device's size.
+  Bytes total;
+  // Where the machine's free memory is read (tests give another file).
+  std::string meminfo_path = "/proc/meminfo";
+};
+
+// Chunks are memfds of a fixed, sealed size with all their blocks allocated.
+// In /proc/*/maps they are called "mets-chunk", extents "mets-extent".
+//
+// The device is an amount, not a place: chunks that were created and not
+// released never add up to more than `total`. Memory of released chunks that
+// other processes still map is not known here; metsd's ledger knows it.
+// At least kMachineReserve of the machine's memory stays free.
+class HostPoolDriver : public PoolDriver {
+ public:
+  static constexpr Bytes kMachineReserve = MiB(64);
+
+  explicit HostPoolDriver(HostPoolOptions options);
+
+  PoolDriverInfo info() const override;
+  absl::StatusOr<UniqueFd> CreateChunk(Bytes size) override;
+  absl::StatusOr<UniqueFd> AdoptChunk(UniqueFd fd, Bytes size) override;
+  absl::Status ReleaseChunk(UniqueFd fd) override;
+  absl::StatusOr<UniqueFd> CreateExtent(Bytes size) override;
+  // The smaller of what is left of `total` and the machine's free memory.
+  absl::StatusOr<Bytes> FreeBytes() const override;
+
+ private:
+  // Takes `size` from the device; RESOURCE_EXHAUSTED when it is not there.
+  absl::Status Reserve(Bytes size);
+  void Unreserve(Bytes size);
+  absl::Status CheckMachine(Bytes size) const;
+  absl::StatusOr<UniqueFd> Create(const char* name, Bytes size) const;
+
+  const HostPoolOptions options_;
+  mutable absl::Mutex mutex_;
+  Bytes used_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mets
+
+#endif  // METS_COMMON_DEVICE_HOST_HOST_POOL_DRIVER_H_
