@@ -1,0 +1,64 @@
+// MemoryManager: carries out what the core decides about physical memory.
+#ifndef METS_DAEMON_MEMORY_MEMORY_MANAGER_H_
+#define METS_DAEMON_MEMORY_MEMORY_MANAGER_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/device/pool_driver.h"
+#include "daemon/core/ports.h"
+#include "daemon/memory/descriptor_table.h"
+#include "daemon/memory/work_queue.h"
+
+namespace mets::memory {
+
+// One device and the driver that makes its memory.
+struct ManagedDevice {
+  DeviceId id;
+  std::unique_ptr<PoolDriver> driver;
+};
+
+// Creates and destroys chunks and extents, and keeps the daemon's descriptors
+// of them. Each device has a worker thread, and so have the extents (made by
+// the first device's driver): a big extent delays no chunk. Results are posted
+// to the sink, in the order of the actions of one worker.
+//
+// Thread-safe. The sink is borrowed and must outlive the manager. A driver's
+// error goes to the core as the status of the result. The destructor waits for
+// running calls and releases all memory that is left.
+class MemoryManager : public core::MemoryPort, public core::DescriptorSource {
+ public:
+  // REQUIRES: at least one device, drivers not null.
+  MemoryManager(std::vector<ManagedDevice> devices, core::InputSink& sink);
+  ~MemoryManager() override;
+
+  void Perform(core::MemoryAction action) override;
+
+  absl::StatusOr<int> ChunkDescriptor(ChunkId chunk) const override;
+  absl::StatusOr<int> ExtentDescriptor(ExtentId extent) const override;
+
+ private:
+  struct Device {
+    DeviceId id;
+    std::unique_ptr<PoolDriver> driver;
+    std::unique_ptr<WorkQueue> worker;
+  };
+
+  Device& Find(DeviceId id);
+  void Create(Device& device, const core::CreateChunk& action);
+  void Destroy(Device& device, const core::DestroyChunk& action);
+  void Create(const core::CreateExtent& action);
+  void Destroy(const core::DestroyExtent& action);
+
+  core::InputSink& sink_;
+  std::vector<Device> devices_;
+  DescriptorTable<ChunkId, Device*> chunks_;
+  DescriptorTable<ExtentId, std::nullptr_t> extents_;
+  std::unique_ptr<WorkQueue> extent_worker_;
+};
+
+}  // namespace mets::memory
+
+#endif  // METS_DAEMON_MEMORY_MEMORY_MANAGER_H_

@@ -1,0 +1,112 @@
+#include "daemon/memory/memory_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/device/host/host_pool_driver.h"
+
+namespace mets::memory {
+namespace {
+
+// Keeps what is posted, in order.
+class QueueSink : public core::InputSink {
+ public:
+  void Post(core::Input input) override {
+    absl::MutexLock lock(&mutex_);
+    inputs_.push_back(std::move(input));
+  }
+  template <typename T>
+  T Take() {
+    absl::MutexLock lock(&mutex_);
+    const auto some = [this] { return !inputs_.empty(); };
+    mutex_.Await(absl::Condition(&some));
+    T input = std::get<T>(inputs_.front());
+    inputs_.pop_front();
+    return input;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::deque<core::Input> inputs_;
+};
+
+class MemoryManagerTest : public ::testing::Test {
+ protected:
+  MemoryManagerTest() {
+    std::vector<ManagedDevice> devices;
+    for (int id : {1, 2}) {
+      devices.push_back({DeviceId(id), std::make_unique<HostPoolDriver>(
+                                           HostPoolOptions{MiB(4)})});
+    }
+    manager_ = std::make_unique<MemoryManager>(std::move(devices), sink_);
+  }
+
+  QueueSink sink_;
+  std::unique_ptr<MemoryManager> manager_;
+};
+
+TEST_F(MemoryManagerTest, CreatedChunkHasADescriptorOfItsSize) {
+  manager_->Perform(core::CreateChunk{DeviceId(2), ChunkId(7), MiB(1)});
+  const auto created = sink_.Take<core::ChunkCreated>();
+  ASSERT_TRUE(created.status.ok()) << created.status;
+  EXPECT_EQ(created.chunk, ChunkId(7));
+  const absl::StatusOr<int> fd = manager_->ChunkDescriptor(ChunkId(7));
+  ASSERT_TRUE(fd.ok());
+  struct stat info;
+  ASSERT_EQ(fstat(*fd, &info), 0);
+  EXPECT_EQ(info.st_size, MiB(1).count());
+  EXPECT_EQ(info.st_blocks * 512, MiB(1).count());
+}
+
+TEST_F(MemoryManagerTest, DestroyedChunkIsGoneAndItsBytesAreFree) {
+  for (int id = 1; id <= 8; ++id) {
+    manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(id), MiB(4)});
+    ASSERT_TRUE(sink_.Take<core::ChunkCreated>().status.ok());
+    manager_->Perform(core::DestroyChunk{DeviceId(1), ChunkId(id)});
+    ASSERT_TRUE(sink_.Take<core::ChunkDestroyed>().status.ok());
+    EXPECT_TRUE(
+        absl::IsNotFound(manager_->ChunkDescriptor(ChunkId(id)).status()));
+  }
+}
+
+TEST_F(MemoryManagerTest, DriverErrorIsTheResultsStatus) {
+  manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(1), MiB(4)});
+  ASSERT_TRUE(sink_.Take<core::ChunkCreated>().status.ok());
+  manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(2), MiB(4)});
+  const auto second = sink_.Take<core::ChunkCreated>();
+  EXPECT_TRUE(absl::IsResourceExhausted(second.status)) << second.status;
+  EXPECT_FALSE(manager_->ChunkDescriptor(ChunkId(2)).ok());
+}
+
+TEST_F(MemoryManagerTest, ResultsComeInTheOrderOfTheActions) {
+  for (int id = 1; id <= 20; ++id) {
+    manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(id), KiB(64)});
+  }
+  for (int id = 1; id <= 20; ++id) {
+    EXPECT_EQ(sink_.Take<core::ChunkCreated>().chunk, ChunkId(id));
+  }
+}
+
+TEST_F(MemoryManagerTest, ExtentsComeAndGo) {
+  manager_->Perform(core::CreateExtent{ExtentId(3), DomainId(1), MiB(8)});
+  const auto created = sink_.Take<core::ExtentCreated>();
+  ASSERT_TRUE(created.status.ok()) << created.status;
+  const absl::StatusOr<int> fd = manager_->ExtentDescriptor(ExtentId(3));
+  ASSERT_TRUE(fd.ok());
+  struct stat info;
+  ASSERT_EQ(fstat(*fd, &info), 0);
+  EXPECT_EQ(info.st_size, MiB(8).count());
+  manager_->Perform(core::DestroyExtent{ExtentId(3)});
+  EXPECT_TRUE(sink_.Take<core::ExtentDestroyed>().status.ok());
+  EXPECT_FALSE(manager_->ExtentDescriptor(ExtentId(3)).ok());
+}
+
+}  // namespace
+}  // namespace mets::memory
