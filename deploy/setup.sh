@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# Set-up shared by deploy/quickstart and tests/run; source it, with ROOT set to
+# the checkout. Each step does nothing when its result is there already, so
+# that a second run needs no network.
+
+BUILD="${BUILD:-$ROOT/build}"
+VENV="$BUILD/venv"
+PACKAGES=(
+  g++ cmake ninja-build ccache pkg-config python3 python3-venv
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
+  libabsl-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev libsystemd-dev
+  nlohmann-json3-dev
+)
+PYTHON_PACKAGES=(tensorflow-cpu==2.21.0 "scikit-learn>=1.5")
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# Installs the Debian or Ubuntu packages that are missing.
+setup_packages() {
+  command -v dpkg-query > /dev/null ||
+    die "this script sets up Debian 12 and Ubuntu 24.04; elsewhere install" \
+        "these packages' equivalents and run cmake: ${PACKAGES[*]}"
+  local missing=() package
+  for package in "${PACKAGES[@]}"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null)" = installed ] ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  local sudo=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo > /dev/null ||
+      die "these packages are missing and need root: ${missing[*]}"
+    sudo=(sudo)
+  fi
+  say "installing packages: ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+}
+
+# The first Python that TensorFlow 2.21 has wheels for.
+find_python() {
+  local python
+  for python in python3 python3.12 python3.11 python3.13 python3.10 /usr/bin/python3; do
+    "$python" -c 'import sys, venv, ensurepip
+sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null &&
+      { command -v "$python"; return; }
+  done
+  die "no Python 3.10 to 3.13 with the venv module found"
+}
+
+# A virtual environment with TensorFlow and scikit-learn.
+setup_venv() {
+  local want="${PYTHON_PACKAGES[*]}"
+  [ "$(cat "$VENV/mets-packages" 2> /dev/null)" = "$want" ] && return
+  say "installing into $VENV: $want"
+  local python
+  python=$(find_python)
+  rm -rf "$VENV"
+  "$python" -m venv "$VENV"
+  "$VENV/bin/pip" install -q --disable-pip-version-check "${PYTHON_PACKAGES[@]}"
+  echo "$want" > "$VENV/mets-packages"
+}
+
+# Configures once and builds. Arguments go to cmake --build.
+setup_build() {
+  [ -f "$BUILD/build.ninja" ] ||
+    cmake -S "$ROOT" -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      -DMETS_WITH_TENSORFLOW=ON -DMETS_TF_PYTHON="$VENV/bin/python" > "$BUILD/configure.log" 2>&1 ||
+    { cat "$BUILD/configure.log" >&2; die "cmake failed"; }
+  cmake --build "$BUILD" "$@"
+}
+
+setup_all() {
+  mkdir -p "$BUILD"
+  setup_packages
+  setup_venv
+  say "building (the first time takes minutes)"
+  setup_build "$@"
+}
