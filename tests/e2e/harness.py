@@ -1,0 +1,142 @@
+"""A metsd, its trainings and what can be seen of them from outside."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("METS_BUILD_DIR", ROOT / "build"))
+BIN = BUILD / "bin"
+MODELS = ROOT / "tests" / "e2e" / "models.py"
+MIB = 1 << 20
+
+
+def wait_for(condition, seconds, what):
+    """Polls until `condition()` is true; fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+class Daemon:
+    """A metsd in a run directory of its own."""
+
+    def __init__(self, pool, swap=2 << 30, *flags):
+        self.pool = pool
+        self._args = ["--device", f"host:{pool}", "--swap-space", str(swap),
+                      "--policy", "lru", *flags]
+        self._dir = tempfile.TemporaryDirectory(prefix="mets-")
+        self.run_dir = self._dir.name
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=20)
+        self._dir.cleanup()
+
+    def start(self):
+        log = pathlib.Path(self.run_dir, "metsd.log")
+        with open(log, "w") as out:
+            self.process = subprocess.Popen(
+                [BIN / "metsd", "--run-dir", self.run_dir, *self._args],
+                stdout=out, stderr=out)
+        wait_for(lambda: "ready" in log.read_text()
+                 or self.process.poll() is not None, 30, "metsd is ready")
+        if self.process.poll() is not None:
+            raise AssertionError(f"metsd ended: {log.read_text()}")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def status(self):
+        return json.loads(self.ctl("status", "--json").stdout)
+
+    def device(self):
+        return self.status()["devices"][0]
+
+    def job(self, name):
+        for job in self.status()["jobs"]:
+            if job["name"] == name:
+                return job
+        return None
+
+    def ctl(self, *args, check=True):
+        return subprocess.run(
+            [BIN / "metsctl", "--run-dir", self.run_dir, *args], check=check,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+    def run(self, job, command, *options, **env):
+        """Starts `command` as a job; its output is in `.output`."""
+        process = subprocess.Popen(
+            [BIN / "metsctl", "--run-dir", self.run_dir, "run", "--job", job,
+             *options, "--", *map(str, command)],
+            env=dict(os.environ, PYTHONUNBUFFERED="1", **env),
+            stdout=(output := tempfile.TemporaryFile("w+")), stderr=output)
+        process.output = output
+        return process
+
+
+def text_of(process):
+    process.output.seek(0)
+    return process.output.read()
+
+
+def training(model, steps, out):
+    return [sys.executable, MODELS, model, "--steps", steps, "--out", out]
+
+
+def finish(process, out=None, timeout=300):
+    """Waits for a process to end well; returns the JSON that it wrote."""
+    code = process.wait(timeout=timeout)
+    if code:
+        raise AssertionError(f"ended with {code}:\n{text_of(process)}")
+    return json.loads(pathlib.Path(out).read_text()) if out else None
+
+
+def train_alone(model, steps):
+    """The training in TensorFlow as it comes, without METS."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        subprocess.run(list(map(str, training(model, steps, out.name))),
+                       env=dict(os.environ, METS_DISABLE="1"), check=True,
+                       stdout=subprocess.DEVNULL, timeout=300)
+        return json.loads(pathlib.Path(out.name).read_text())
+
+
+def outcome(result):
+    """What must not change by one bit."""
+    return result["final_loss_hex"], result["weights_sha256"]
+
+
+def wait_until_training(process, seconds=60):
+    """Until the training has printed its first progress line."""
+    wait_for(lambda: "\nstep" in "\n" + text_of(process)
+             or process.poll() is not None, seconds, "the training runs")
+
+
+def chunk_bytes(pids):
+    """Allocated bytes of all chunk memfds that the processes hold, each inode
+    once, by its blocks."""
+    blocks = {}
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError,
+                                 PermissionError):
+            for fd in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(FileNotFoundError):
+                    if os.readlink(fd.path).startswith("/memfd:mets-chunk"):
+                        stat = os.stat(fd.path)
+                        blocks[stat.st_ino] = stat.st_blocks * 512
+    return sum(blocks.values())
