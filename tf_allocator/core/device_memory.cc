@@ -1,0 +1,111 @@
+#include "tf_allocator/core/device_memory.h"
+
+#include <cstdio>
+
+#include "tf_allocator/core/op_scope.h"
+
+namespace mets {
+
+std::unique_ptr<DeviceMemory> DeviceMemory::Open(const MetsApi& api,
+                                                 std::string* error) {
+  mets_open_options options = METS_OPEN_OPTIONS_INIT;
+  mets_client* client = nullptr;
+  mets_device* device = nullptr;
+  mets_device_info info = METS_DEVICE_INFO_INIT;
+  if (api.open(&options, &client) != METS_OK ||
+      api.device_open(client, nullptr, METS_OPS_SEEN, &device) != METS_OK ||
+      api.device_get_info(device, &info) != METS_OK) {
+    *error = api.last_error();
+    return nullptr;
+  }
+  if (std::string(info.kind) != "host") {
+    *error = std::string("the daemon's first device, ") + info.id + ", is a " +
+             info.kind +
+             " device; this TensorFlow computes on the CPU and needs a host "
+             "device (metsd --device host:SIZE)";
+    return nullptr;
+  }
+  return std::unique_ptr<DeviceMemory>(new DeviceMemory(api, device, info));
+}
+
+DeviceMemory::DeviceMemory(const MetsApi& api, mets_device* device,
+                           const mets_device_info& info)
+    : api_(api),
+      device_(device),
+      device_id_(info.id),
+      threshold_bytes_(info.slab_threshold_bytes),
+      limit_bytes_(info.limit_bytes != 0 ? info.limit_bytes : info.pool_bytes) {
+}
+
+DeviceMemory::Result DeviceMemory::Allocate(uint64_t bytes, void** address,
+                                            std::string* error) {
+  if (forked()) return Result::kNotHere;
+  OpScope* scope = OpScope::Current();
+  mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
+  options.bytes = bytes;
+  options.mobility = METS_HELD;
+  if (scope != nullptr) {
+    if (!scope->BeginForAllocation(error)) {
+      SayOnce(*error);
+      return Result::kFailed;
+    }
+    if (scope->HasRoom()) options.mobility = METS_MOVABLE;
+  }
+  const mets_status status = api_.alloc(device_, &options, address);
+  if (status == METS_FORKED) return Result::kNotHere;
+  if (status != METS_OK) {
+    *error = api_.last_error();
+    if (scope != nullptr) scope->NoteFailure(*error);
+    SayOnce(*error);
+    return Result::kFailed;
+  }
+  Remember(*address, bytes);
+  if (options.mobility == METS_HELD) held_.Insert(*address);
+  if (scope != nullptr) scope->NoteAllocated(*address, bytes);
+  return Result::kOk;
+}
+
+void DeviceMemory::Free(void* address) {
+  if (forked()) return;
+  held_.Erase(address);
+  if (OpScope* scope = OpScope::Current()) scope->NoteFreed(address);
+  api_.free(device_, address, nullptr);
+}
+
+void DeviceMemory::HoldUntilNamed(void* address) {
+  if (api_.set_mobility(device_, address, METS_HELD) == METS_OK) {
+    held_.Insert(address);
+  }
+}
+
+void DeviceMemory::HoldForGood(void* address) {
+  held_.Erase(address);
+  if (api_.set_mobility(device_, address, METS_HELD) != METS_OK) {
+    SayOnce(api_.last_error());
+  }
+}
+
+bool DeviceMemory::Stats(mets_stats_t* stats) const {
+  return !forked() && api_.get_stats(device_, stats) == METS_OK;
+}
+
+void DeviceMemory::Remember(const void* address, uint64_t bytes) {
+  const uintptr_t from = reinterpret_cast<uintptr_t>(address);
+  const uintptr_t to = from + bytes;
+  uintptr_t low = lowest_.load(std::memory_order_relaxed);
+  while (from < low && !lowest_.compare_exchange_weak(low, from)) {
+  }
+  uintptr_t high = highest_.load(std::memory_order_relaxed);
+  while (to > high && !highest_.compare_exchange_weak(high, to)) {
+  }
+  uint64_t largest = largest_.load(std::memory_order_relaxed);
+  while (bytes > largest && !largest_.compare_exchange_weak(largest, bytes)) {
+  }
+}
+
+void DeviceMemory::SayOnce(const std::string& text) {
+  if (said_.exchange(true)) return;
+  std::fprintf(stderr, "METS: %s\n", text.c_str());
+}
+
+}  // namespace mets

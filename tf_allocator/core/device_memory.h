@@ -1,0 +1,103 @@
+// The memory of one METS device as a framework's allocator uses it.
+#ifndef METS_TF_ALLOCATOR_CORE_DEVICE_MEMORY_H_
+#define METS_TF_ALLOCATOR_CORE_DEVICE_MEMORY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tf_allocator/core/held_buffers.h"
+#include "tf_allocator/core/mets_api.h"
+
+namespace mets {
+
+// Large allocations, who may move, and the process's session. Thread-safe.
+// Lives until the process ends: buffers outlive every device object.
+//
+// Mobility. What is allocated inside an op is movable; OpScope holds what turns
+// out not to be the op's output. What is allocated elsewhere is held. Both
+// kinds of held buffers become movable when an op names them (MakeMovable);
+// HoldForGood takes that back for ever.
+//
+// fork. After ForkedChild() nothing of METS is used: Allocate returns kNotHere.
+class DeviceMemory {
+ public:
+  enum class Result { kOk, kNotHere, kFailed };
+
+  // Connects and attaches the daemon's first device. Null with a text in
+  // `error` on failure. May block for some seconds.
+  static std::unique_ptr<DeviceMemory> Open(const MetsApi& api,
+                                            std::string* error);
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  // Allocations of at least this many bytes belong here.
+  uint64_t threshold_bytes() const { return threshold_bytes_; }
+  const char* device_id() const { return device_id_.c_str(); }
+
+  // Allocates, inside the current op of the thread when there is one. May
+  // block. kNotHere: the caller should use other memory. kFailed: the text is
+  // in `error`, and was written to stderr once.
+  Result Allocate(uint64_t bytes, void** address, std::string* error);
+
+  // REQUIRES: Owns(address). Nothing happens in a forked child.
+  void Free(void* address);
+
+  // Whether the address lies in a buffer of this device.
+  bool Owns(const void* address) const {
+    const uintptr_t a = reinterpret_cast<uintptr_t>(address);
+    return a >= lowest_.load(std::memory_order_relaxed) &&
+           a < highest_.load(std::memory_order_relaxed) &&
+           api_.owns(device_, address) != 0;
+  }
+
+  // The buffer at `address` (as allocated) is named by an op: makes it movable
+  // if it was only waiting for that.
+  void MakeMovable(void* address) {
+    if (held_.Erase(address)) {
+      api_.set_mobility(device_, address, METS_MOVABLE);
+    }
+  }
+
+  // Holds it until an op names it; for good: also when ops do.
+  void HoldUntilNamed(void* address);
+  void HoldForGood(void* address);
+
+  const MetsApi& api() const { return api_; }
+  mets_device* device() const { return device_; }
+  bool forked() const { return forked_.load(std::memory_order_relaxed); }
+  void ForkedChild() { forked_.store(true, std::memory_order_relaxed); }
+
+  // False after a fork or a failure of libmets.
+  bool Stats(mets_stats_t* stats) const;
+  void ResetPeak() { api_.reset_peak(device_); }
+  // What this job can have at most: its limit, else the pool.
+  uint64_t limit_bytes() const { return limit_bytes_; }
+  uint64_t largest_allocation_bytes() const {
+    return largest_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  DeviceMemory(const MetsApi& api, mets_device* device,
+               const mets_device_info& info);
+  void Remember(const void* address, uint64_t bytes);
+  void SayOnce(const std::string& text);
+
+  const MetsApi api_;
+  mets_device* const device_;
+  const std::string device_id_;
+  const uint64_t threshold_bytes_;
+  const uint64_t limit_bytes_;
+  std::atomic<bool> forked_{false};
+  std::atomic<bool> said_{false};
+  // All addresses ever given out lie in [lowest_, highest_).
+  std::atomic<uintptr_t> lowest_{UINTPTR_MAX};
+  std::atomic<uintptr_t> highest_{0};
+  std::atomic<uint64_t> largest_{0};
+  HeldBuffers held_;
+};
+
+}  // namespace mets
+
+#endif  // METS_TF_ALLOCATOR_CORE_DEVICE_MEMORY_H_

@@ -1,0 +1,38 @@
+// What an op does with the bytes of its tensors, by the op's type. It decides
+// whether the op is an op for METS.
+#ifndef METS_TF_ALLOCATOR_CORE_OP_KIND_H_
+#define METS_TF_ALLOCATOR_CORE_OP_KIND_H_
+
+#include <string_view>
+
+namespace mets {
+
+enum class OpKind {
+  // Reads its inputs and writes its outputs while it runs: an op for METS.
+  kCompute,
+  // Hands tensors on without looking at their bytes (Identity, Switch, Reshape)
+  // or only calls others (PartitionedCall, While): nothing to announce.
+  kPass,
+  // Keeps tensors, or touches them at other times or from other threads than
+  // an op's (queues, tensor lists, datasets, Python functions): what it takes
+  // in is held, and it is no op for METS.
+  kKeep,
+  // ReadVariableOp: a pass in graphs; a read when Python may look next.
+  kReadVariable,
+};
+
+// How an op of kind kCompute uses the variables whose handles it takes.
+enum class VariableUse {
+  kWrite,
+  kRead,    // ResourceGather and the like
+  kReplace  // AssignVariableOp: the old bytes do not matter
+};
+
+// `type` is the op's type ("MatMul"). Unknown types are kCompute.
+OpKind KindOfOp(std::string_view type);
+
+VariableUse VariableUseOfOp(std::string_view type);
+
+}  // namespace mets
+
+#endif  // METS_TF_ALLOCATOR_CORE_OP_KIND_H_

@@ -1,0 +1,187 @@
+#include "tf_allocator/tf/access_resolver.h"
+
+#include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/type_index.h"
+
+namespace mets {
+namespace {
+
+using tensorflow::DMAHelper;
+using tensorflow::OpKernelContext;
+using tensorflow::ResourceHandle;
+using tensorflow::Tensor;
+using tensorflow::TensorBuffer;
+using tensorflow::TensorValue;
+using tensorflow::Var;
+
+const uint64_t kVarType = tensorflow::TypeIndex::Make<Var>().hash_code();
+
+// The tensor of a variable or reference; the caller holds its lock.
+void AddLocked(const DeviceMemory& memory, const Tensor& tensor,
+               mets_access_kind kind, AccessList* accesses) {
+  const TensorBuffer* buffer = DMAHelper::buffer(&tensor);
+  if (buffer == nullptr || !memory.Owns(buffer->data())) return;
+  accesses->Add(buffer->data(), kind);
+}
+
+void AddVariable(const DeviceMemory& memory, const KernelState& state, Var* var,
+                 AccessList* accesses) {
+  const mets_access_kind kind =
+      state.variables == VariableUse::kRead ? METS_READ : METS_WRITE;
+  tensorflow::tf_shared_lock lock(*var->mu());
+  AddLocked(memory, *var->tensor(), kind, accesses);
+}
+
+void AddResources(const DeviceMemory& memory, const KernelState& state,
+                  OpKernelContext* context, const Tensor& tensor,
+                  Inputs* inputs) {
+  const auto* handles =
+      static_cast<const ResourceHandle*>(DMAHelper::base(&tensor));
+  if (handles == nullptr) return;
+  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
+    const ResourceHandle& handle = handles[i];
+    if (handle.hash_code() != kVarType) {
+      inputs->keeps = true;
+    } else if (state.variables == VariableUse::kReplace) {
+      continue;
+    } else if (handle.IsRefCounting()) {
+      AddVariable(memory, state, static_cast<Var*>(handle.resource().get()),
+                  &inputs->accesses);
+    } else {
+      tensorflow::core::RefCountPtr<Var> var;
+      if (LookupResource(context, handle, &var).ok()) {
+        AddVariable(memory, state, var.get(), &inputs->accesses);
+      }
+    }
+  }
+}
+
+// An input that nothing else refers to may be reused for an output.
+mets_access_kind KindOfInput(const TensorBuffer& buffer) {
+  return buffer.RefCountIsOne() ? METS_WRITE : METS_READ;
+}
+
+bool Announced(const AccessList& accesses, const void* address,
+               mets_access_kind kind) {
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    if (accesses[i].address == address && accesses[i].kind == kind) return true;
+  }
+  return false;
+}
+
+template <typename Visit>
+void VisitOutputs(OpKernelContext* context, Visit visit) {
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    if (tensorflow::IsRefType(context->op_kernel().output_type(i))) continue;
+    const Tensor* tensor = context->mutable_output(i);
+    if (tensor != nullptr && tensor->IsInitialized()) visit(*tensor);
+  }
+}
+
+}  // namespace
+
+void ResolveInputs(const DeviceMemory& memory, const KernelState& state,
+                   OpKernelContext* context, Inputs* inputs) {
+  for (const TensorValue& value : context->params()->inputs) {
+    if (value.tensor == nullptr) continue;
+    if (value.is_ref()) {
+      tensorflow::tf_shared_lock lock(*value.mutex_if_ref);
+      AddLocked(memory, *value.tensor, METS_WRITE, &inputs->accesses);
+      continue;
+    }
+    const TensorBuffer* buffer = DMAHelper::buffer(value.tensor);
+    if (buffer == nullptr) continue;
+    if (value.tensor->dtype() == tensorflow::DT_RESOURCE) {
+      AddResources(memory, state, context, *value.tensor, inputs);
+    } else if (memory.Owns(buffer->data())) {
+      inputs->accesses.Add(buffer->data(), KindOfInput(*buffer));
+    }
+  }
+}
+
+bool ReadingCopies(OpKernelContext* context) {
+  const ResourceHandle& handle =
+      *static_cast<const ResourceHandle*>(DMAHelper::base(&context->input(0)));
+  if (handle.hash_code() != kVarType) return true;
+  if (handle.IsRefCounting()) {
+    return static_cast<Var*>(handle.resource().get())->copy_on_read_mode.load();
+  }
+  tensorflow::core::RefCountPtr<Var> var;
+  return !LookupResource(context, handle, &var).ok() ||
+         var->copy_on_read_mode.load();
+}
+
+uint64_t InputSignature(OpKernelContext* context) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const TensorValue& value : context->params()->inputs) {
+    uint64_t bytes = 1;
+    if (value.tensor != nullptr && !value.is_ref() &&
+        value.tensor->IsInitialized()) {
+      bytes = value.tensor->TotalBytes();
+    }
+    hash = (hash ^ bytes) * 0x100000001B3u;
+  }
+  return hash;
+}
+
+void* BufferOf(const DeviceMemory& memory, const Tensor& tensor) {
+  const TensorBuffer* buffer = DMAHelper::buffer(&tensor);
+  if (buffer == nullptr || !memory.Owns(buffer->data())) return nullptr;
+  return const_cast<TensorBuffer*>(buffer)->root_buffer()->data();
+}
+
+bool MayMove(const Tensor& tensor) {
+  return tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
+}
+
+void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
+  for (const TensorValue& value : context->params()->inputs) {
+    if (value.tensor == nullptr || value.is_ref()) continue;
+    void* buffer = BufferOf(*memory, *value.tensor);
+    if (buffer == nullptr) continue;
+    if (kept || !MayMove(*value.tensor)) {
+      memory->HoldForGood(buffer);
+    } else {
+      memory->MakeMovable(buffer);
+    }
+  }
+}
+
+void SettleOutputs(DeviceMemory* memory, OpScope* scope,
+                   const AccessList& accesses, OpKernelContext* context) {
+  VisitOutputs(context, [&](const Tensor& tensor) {
+    void* buffer = BufferOf(*memory, tensor);
+    if (buffer == nullptr) return;
+    const bool own = scope->NoteOutput(buffer);
+    if (!MayMove(tensor)) {
+      memory->HoldForGood(buffer);
+      return;
+    }
+    if (own) return;
+    memory->MakeMovable(buffer);
+    // At most this output and the input refer to it: it may have been written.
+    const void* data = DMAHelper::base(&tensor);
+    if (DMAHelper::buffer(&tensor)->RefCount() <= 2 &&
+        Announced(accesses, data, METS_READ)) {
+      scope->Upgrade(buffer);
+    }
+  });
+}
+
+void SettleKeptOutputs(DeviceMemory* memory, OpKernelContext* context) {
+  VisitOutputs(context, [&](const Tensor& tensor) {
+    void* buffer = BufferOf(*memory, tensor);
+    if (buffer == nullptr) return;
+    const TensorBuffer* own = DMAHelper::buffer(&tensor);
+    if (own->data() == buffer && own->RefCountIsOne() && MayMove(tensor)) {
+      memory->HoldUntilNamed(buffer);
+    } else {
+      memory->HoldForGood(buffer);
+    }
+  });
+}
+
+}  // namespace mets

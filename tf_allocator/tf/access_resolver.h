@@ -1,0 +1,59 @@
+// Which buffers of METS a kernel is going to touch.
+#ifndef METS_TF_ALLOCATOR_TF_ACCESS_RESOLVER_H_
+#define METS_TF_ALLOCATOR_TF_ACCESS_RESOLVER_H_
+
+#include <cstdint>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf_allocator/core/device_memory.h"
+#include "tf_allocator/core/kernel_table.h"
+#include "tf_allocator/core/op_scope.h"
+
+namespace mets {
+
+// What a kernel's inputs name.
+struct Inputs {
+  AccessList accesses;
+  // A resource that is no variable: what the op takes in may be kept in it.
+  bool keeps = false;
+};
+
+// Looks at the inputs and adds their buffers, variables resolved, to `inputs`.
+// Takes a variable's lock only while it reads the address, and keeps no
+// reference to a tensor: a reference would turn updates in place into copies.
+void ResolveInputs(const DeviceMemory& memory, const KernelState& state,
+                   tensorflow::OpKernelContext* context, Inputs* inputs);
+
+// Whether ReadVariableOp copies the variable instead of handing on its tensor.
+bool ReadingCopies(tensorflow::OpKernelContext* context);
+
+// A number that is the same when all inputs have the same sizes.
+uint64_t InputSignature(tensorflow::OpKernelContext* context);
+
+// The buffer's address as it was allocated (tensors may be slices); null when
+// the tensor is not in METS' memory.
+void* BufferOf(const DeviceMemory& memory, const tensorflow::Tensor& tensor);
+
+// Whether METS may move the tensor's bytes while nobody uses them: not where
+// they have constructors (strings, variants, resource handles).
+bool MayMove(const tensorflow::Tensor& tensor);
+
+// Makes the inputs that are held until an op names them movable, and holds for
+// good those whose type forbids moving. `kept`: holds them all for good.
+void SettleInputs(DeviceMemory* memory, tensorflow::OpKernelContext* context,
+                  bool kept);
+
+// After the kernel: outputs stay movable or become so, and an input announced
+// as read that turned into an output is announced as written.
+void SettleOutputs(DeviceMemory* memory, OpScope* scope,
+                   const AccessList& accesses,
+                   tensorflow::OpKernelContext* context);
+
+// The same for an op that keeps tensors: an output that something else refers
+// to is held for good.
+void SettleKeptOutputs(DeviceMemory* memory,
+                       tensorflow::OpKernelContext* context);
+
+}  // namespace mets
+
+#endif  // METS_TF_ALLOCATOR_TF_ACCESS_RESOLVER_H_
