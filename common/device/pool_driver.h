@@ -23,7 +23,7 @@ struct PoolDriverInfo {
 };
 
 // Makes and destroys the physical memory of one device. It needs no context
-// on the device and maps nothing.
+// on the device and keeps nothing mapped.
 //
 // A chunk is represented by its descriptor: whoever holds a descriptor or a
 // mapping of it keeps its memory alive. Releasing a chunk closes the daemon's

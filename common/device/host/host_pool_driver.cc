@@ -14,6 +14,7 @@
 #include "common/base/check.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
+#include "common/device/host/huge_pages.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -155,6 +156,7 @@ absl::StatusOr<UniqueFd> HostPoolDriver::Create(const char* name,
   if (ftruncate(fd.get(), size.count()) != 0) {
     return ErrnoToStatus(errno, "ftruncate");
   }
+  if (options_.huge_pages) AllocateHugePages(fd.get(), size);
   int result;
   do {
     result = fallocate(fd.get(), 0, 0, size.count());

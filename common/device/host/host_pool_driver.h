@@ -19,6 +19,8 @@ struct HostPoolOptions {
   Bytes total;
   // Where the machine's free memory is read (tests give another file).
   std::string meminfo_path = "/proc/meminfo";
+  // Makes chunks and extents of huge pages as far as the kernel can.
+  bool huge_pages = true;
 };
 
 // Chunks are memfds of a fixed, sealed size with all their blocks allocated.

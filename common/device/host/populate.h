@@ -10,18 +10,20 @@
 #include "absl/status/status.h"
 #include "common/base/errno_status.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
 #endif
 
 namespace mets {
 
-// Makes [address, address + size), a shared mapping, writable without page
-// faults. Does nothing on kernels that cannot (before 5.14).
+// Makes [address, address + size), a shared and writable mapping of a memfd,
+// readable and writable without page faults. Does nothing on kernels that
+// cannot (before 5.14). (A memfd's pages are mapped writable by a read, too,
+// and many at a time, which MADV_POPULATE_WRITE does not do.)
 inline absl::Status PopulatePageTables(char* address, size_t size) {
   int result;
   do {
-    result = madvise(address, size, MADV_POPULATE_WRITE);
+    result = madvise(address, size, MADV_POPULATE_READ);
   } while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0 || errno == EINVAL) return absl::OkStatus();
   return ErrnoToStatus(errno, "fill page tables");
