@@ -1,0 +1,131 @@
+#include "daemon/transport/admin_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/job_name.h"
+#include "daemon/transport/session_service.h"
+
+namespace mets::transport {
+namespace {
+
+void FillDevice(const core::DeviceStatus& from, v1::DeviceStatus* to) {
+  to->set_id(from.id);
+  to->set_kind(from.kind);
+  to->set_pool_bytes(from.pool.count());
+  to->set_free_bytes(from.free.count());
+  to->set_cached_bytes(from.cached.count());
+  to->set_resident_bytes(from.resident.count());
+  to->set_moving_bytes(from.moving.count());
+  to->set_draining_bytes(from.draining.count());
+  to->set_orphan_bytes(from.orphan.count());
+  to->set_swap_used_bytes(from.swap_used.count());
+  to->set_swap_clean_bytes(from.swap_clean.count());
+  to->set_swap_limit_bytes(from.swap_limit.count());
+}
+
+void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
+  to->set_name(from.name);
+  to->set_device(from.device);
+  to->set_sessions(from.sessions);
+  to->set_resident_bytes(from.resident.count());
+  to->set_swapped_bytes(from.swapped.count());
+  to->set_pinned_bytes(from.pinned.count());
+  to->set_held_bytes(from.held.count());
+  to->set_cached_bytes(from.cached.count());
+  to->set_limit_bytes(from.limit.count());
+  to->set_guarantee_bytes(from.guarantee.count());
+  to->set_priority(from.priority);
+  to->set_evicted_bytes_total(from.totals.evicted.count());
+  to->set_restored_bytes_total(from.totals.restored.count());
+  to->set_unobserved_accesses_total(from.totals.unobserved_accesses);
+  to->set_waiting(from.waiting);
+  to->set_evictions_total(from.totals.evictions);
+  to->set_restores_total(from.totals.restores);
+  to->set_peak_live_bytes(from.totals.peak_live.count());
+  to->set_peak_resident_bytes(from.totals.peak_resident.count());
+  to->set_uid(from.uid);
+  to->set_waits_total(from.waits_total);
+  to->set_wait_seconds_total(absl::ToDoubleSeconds(from.wait_total));
+  to->set_unresponsive_sessions(from.unresponsive_sessions);
+}
+
+}  // namespace
+
+void FillStatus(const core::Status& status, v1::GetStatusResponse* response) {
+  response->set_policy(status.policy);
+  for (const core::DeviceStatus& device : status.devices) {
+    FillDevice(device, response->add_devices());
+  }
+  for (const core::JobStatus& job : status.jobs) {
+    FillJob(job, response->add_jobs());
+  }
+}
+
+AdminService::AdminService(Epoch epoch, std::string version,
+                           core::InputSink& sink,
+                           const core::StatusSource& status, const Clock& clock)
+    : epoch_(epoch),
+      version_(std::move(version)),
+      sink_(sink),
+      status_(status),
+      clock_(clock),
+      started_(clock.Now()) {}
+
+grpc::ServerUnaryReactor* AdminService::GetStatus(
+    grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
+    v1::GetStatusResponse* response) {
+  FillStatus(status_.GetStatus(), response);
+  response->set_epoch(epoch_.value());
+  response->set_version(version_);
+  response->set_uptime_seconds(absl::ToDoubleSeconds(clock_.Now() - started_));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::SetLimit(
+    grpc::CallbackServerContext* context, const v1::SetLimitRequest* request,
+    v1::SetLimitResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::Status status = ValidateJobName(request->job());
+  if (status.ok() && request->limit_bytes() > uint64_t{1} << 62) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "limit_bytes = ", request->limit_bytes(), " is no amount of memory"));
+  }
+  if (!status.ok()) {
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
+  core::SetJobLimit input;
+  input.job = request->job();
+  input.limit = Bytes(static_cast<int64_t>(request->limit_bytes()));
+  absl::MutexLock lock(&mutex_);
+  if (aborted_) {
+    reactor->Finish(ToGrpc(absl::UnavailableError("metsd is stopping")));
+    return reactor;
+  }
+  input.call = next_call_++;
+  open_[input.call] = reactor;
+  sink_.Post(std::move(input));
+  return reactor;
+}
+
+void AdminService::AnswerSetLimit(const core::JobLimitSet& answer) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = open_.find(answer.call);
+  if (it == open_.end()) return;
+  it->second->Finish(ToGrpc(answer.status));
+  open_.erase(it);
+}
+
+void AdminService::Abort() {
+  absl::MutexLock lock(&mutex_);
+  aborted_ = true;
+  for (auto& [call, reactor] : open_) {
+    reactor->Finish(ToGrpc(absl::UnavailableError("metsd is stopping")));
+  }
+  open_.clear();
+}
+
+}  // namespace mets::transport

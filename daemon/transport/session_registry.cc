@@ -1,0 +1,265 @@
+#include "daemon/transport/session_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/bytes.h"
+
+namespace mets::transport {
+namespace {
+
+// uids are shared by the sessions of a user; strangers behind the overflow uid
+// get a domain for each session, beyond the 32 bits of uids.
+DomainId DomainOf(const ProcessIdentity& process, SessionId session) {
+  if (process.uid == kOverflowUid) {
+    return DomainId((uint64_t{1} << 33) + session.value());
+  }
+  return DomainId(uint64_t{process.uid} + 1);
+}
+
+}  // namespace
+
+SessionRegistry::SessionRegistry(RegistryOptions options, core::InputSink& sink)
+    : sink_(sink),
+      max_sessions_per_uid_(options.max_sessions_per_uid),
+      next_session_(std::max<uint64_t>(options.first_session.value(), 1)),
+      expected_(std::move(options.expected)) {}
+
+SessionRegistry::Record* SessionRegistry::FindRecord(SessionId session) {
+  const auto it = records_.find(session);
+  return it == records_.end() ? nullptr : it->second.get();
+}
+
+SessionRegistry::Record* SessionRegistry::FindConnection(uint64_t connection) {
+  const auto it = by_connection_.find(connection);
+  return it == by_connection_.end() ? nullptr : FindRecord(it->second);
+}
+
+void SessionRegistry::Erase(const Record& record) {
+  if (--per_uid_[record.process.uid] == 0) per_uid_.erase(record.process.uid);
+  by_token_.erase(record.token);
+  by_connection_.erase(record.connection);
+  records_.erase(SessionId(record.session));
+}
+
+absl::StatusOr<std::string> SessionRegistry::Admit(
+    uint64_t connection, const ProcessIdentity& process,
+    std::shared_ptr<FdConnection> descriptors) {
+  absl::MutexLock lock(&mutex_);
+  int& count = per_uid_[process.uid];
+  if (count >= max_sessions_per_uid_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("user ", process.uid, " has ", count,
+                     " sessions, which is the most that metsd allows"));
+  }
+  ++count;
+  auto record = std::make_unique<Record>();
+  record->session = SessionId(next_session_++);
+  record->process = process;
+  record->token = ipc::NewToken();
+  record->connection = connection;
+  record->descriptors = std::move(descriptors);
+  const std::string token = record->token;
+  by_token_[token] = record->session;
+  by_connection_[connection] = record->session;
+  records_[record->session] = std::move(record);
+  return token;
+}
+
+bool SessionRegistry::ConnectionClosed(uint64_t connection) {
+  absl::MutexLock lock(&mutex_);
+  Record* record = FindConnection(connection);
+  if (record == nullptr) return false;
+  record->descriptors->Close();
+  if (record->phase == Phase::kAdmitted) {
+    Erase(*record);
+    return false;
+  }
+  // Without descriptors the stream is of no use; the client opens both anew.
+  if (record->stream != nullptr) {
+    record->stream->Close(
+        absl::UnavailableError("the descriptor socket was closed"));
+  }
+  return true;
+}
+
+bool SessionRegistry::Knows(uint64_t connection) const {
+  absl::MutexLock lock(&mutex_);
+  return by_connection_.contains(connection);
+}
+
+void SessionRegistry::ProcessEnded(uint64_t connection) {
+  absl::MutexLock lock(&mutex_);
+  Record* record = FindConnection(connection);
+  if (record == nullptr) return;
+  record->descriptors->Close();
+  if (record->stream != nullptr) {
+    record->stream->Close(absl::UnavailableError("the process has ended"));
+  }
+  if (record->phase != Phase::kAdmitted) {
+    sink_.Post(core::SessionEnded{record->session});
+  }
+  Erase(*record);
+}
+
+void SessionRegistry::ExpectedProcessEnded(SessionId session) {
+  absl::MutexLock lock(&mutex_);
+  expected_.erase(std::remove_if(expected_.begin(), expected_.end(),
+                                 [session](const SessionIdentity& e) {
+                                   return e.session == session;
+                                 }),
+                  expected_.end());
+  sink_.Post(core::ExpectedSessionGone{session});
+}
+
+SessionId SessionRegistry::TakeExpected(const ProcessIdentity& process) {
+  for (auto it = expected_.begin(); it != expected_.end(); ++it) {
+    if (process.pid == 0 || !(it->process == process)) continue;
+    const SessionId session = it->session;
+    expected_.erase(it);
+    return session;
+  }
+  return SessionId();
+}
+
+void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
+  core::SessionOpened opened;
+  opened.session = record.session;
+  opened.domain = DomainOf(record.process, record.session);
+  opened.uid = record.process.uid;
+  opened.job = hello.job();
+  opened.limit = Bytes(static_cast<int64_t>(hello.limit_bytes()));
+  opened.guarantee = Bytes(static_cast<int64_t>(hello.guarantee_bytes()));
+  opened.priority = hello.priority();
+  opened.recovers = TakeExpected(record.process);
+  opened.expects_snapshot = hello.reconnect() || opened.recovers.ok();
+  record.phase = Phase::kOpen;
+  record.welcomes_owed = 1;
+  sink_.Post(std::move(opened));
+}
+
+void SessionRegistry::Resume(Record& record,
+                             std::shared_ptr<ClientStream> stream) {
+  if (record.stream != nullptr) {
+    record.stream->Close(absl::AbortedError("replaced by a newer stream"));
+    sink_.Post(core::SessionLost{record.session});
+  }
+  record.stream = std::move(stream);
+  ++record.welcomes_owed;
+  sink_.Post(core::SessionResumed{record.session});
+}
+
+SessionRegistry::Record* SessionRegistry::Previous(const v1::Hello& hello,
+                                                   const Record& record) {
+  const auto it = by_token_.find(hello.previous_token());
+  if (it == by_token_.end()) return nullptr;
+  Record* previous = FindRecord(it->second);
+  if (previous == &record || previous->phase != Phase::kOpen) return nullptr;
+  return previous->process == record.process ? previous : nullptr;
+}
+
+// The older session goes on with the newer one's socket and token.
+SessionRegistry::Record& SessionRegistry::TakeOver(Record& previous,
+                                                   const Record& record) {
+  previous.descriptors->Close();
+  by_token_.erase(previous.token);
+  by_connection_.erase(previous.connection);
+  previous.token = record.token;
+  previous.connection = record.connection;
+  previous.descriptors = record.descriptors;
+  Erase(record);
+  by_token_[previous.token] = previous.session;
+  by_connection_[previous.connection] = previous.session;
+  return previous;
+}
+
+absl::StatusOr<SessionId> SessionRegistry::Attach(
+    const v1::Hello& hello, std::shared_ptr<ClientStream> stream) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = by_token_.find(hello.token());
+  if (it == by_token_.end()) {
+    return absl::UnauthenticatedError(
+        "wrong token: the stream's Hello must carry the token that fd.sock "
+        "gave to this process in the same run of metsd");
+  }
+  Record* record = FindRecord(it->second);
+  if (record->phase == Phase::kRefused) {
+    return absl::FailedPreconditionError("metsd has refused this session");
+  }
+  if (record->phase == Phase::kAdmitted) {
+    Record* previous = Previous(hello, *record);
+    if (previous == nullptr) {
+      record->stream = std::move(stream);
+      Open(hello, *record);
+      return record->session;
+    }
+    record = &TakeOver(*previous, *record);
+  } else if (!hello.reconnect()) {
+    return absl::FailedPreconditionError("this session has a stream already");
+  }
+  Resume(*record, std::move(stream));
+  return record->session;
+}
+
+void SessionRegistry::PostFrom(const ClientStream* stream, SessionId session,
+                               core::Input input) {
+  absl::MutexLock lock(&mutex_);
+  const Record* record = FindRecord(session);
+  if (record == nullptr || record->stream.get() != stream) return;
+  sink_.Post(std::move(input));
+}
+
+void SessionRegistry::Detach(const ClientStream* stream, SessionId session) {
+  absl::MutexLock lock(&mutex_);
+  Record* record = FindRecord(session);
+  if (record == nullptr || record->stream.get() != stream) return;
+  record->stream = nullptr;
+  if (record->phase == Phase::kOpen) sink_.Post(core::SessionLost{session});
+}
+
+Route SessionRegistry::Find(SessionId session) const {
+  absl::MutexLock lock(&mutex_);
+  const auto it = records_.find(session);
+  if (it == records_.end() || it->second->welcomes_owed > 0) return {};
+  return {it->second->stream, it->second->descriptors};
+}
+
+Route SessionRegistry::Welcome(SessionId session) {
+  absl::MutexLock lock(&mutex_);
+  Record* record = FindRecord(session);
+  if (record == nullptr) return {};
+  if (record->welcomes_owed > 0) --record->welcomes_owed;
+  if (record->welcomes_owed > 0) return {};
+  return {record->stream, record->descriptors};
+}
+
+Route SessionRegistry::Refuse(SessionId session) {
+  absl::MutexLock lock(&mutex_);
+  Record* record = FindRecord(session);
+  if (record == nullptr) return {};
+  record->phase = Phase::kRefused;
+  return {record->stream, record->descriptors};
+}
+
+std::vector<SessionIdentity> SessionRegistry::Identities() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<SessionIdentity> identities = expected_;
+  for (const auto& [session, record] : records_) {
+    if (record->phase != Phase::kAdmitted) {
+      identities.push_back({session, record->process});
+    }
+  }
+  return identities;
+}
+
+std::vector<std::shared_ptr<ClientStream>> SessionRegistry::Streams() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<ClientStream>> streams;
+  for (const auto& [session, record] : records_) {
+    if (record->stream != nullptr) streams.push_back(record->stream);
+  }
+  return streams;
+}
+
+}  // namespace mets::transport

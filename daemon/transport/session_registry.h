@@ -1,0 +1,166 @@
+// SessionRegistry: which process is which session, and how to reach it.
+#ifndef METS_DAEMON_TRANSPORT_SESSION_REGISTRY_H_
+#define METS_DAEMON_TRANSPORT_SESSION_REGISTRY_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/ids.h"
+#include "daemon/core/ports.h"
+#include "daemon/transport/client_stream.h"
+#include "daemon/transport/fd_connection.h"
+#include "mets/v1/session.pb.h"
+
+namespace mets::transport {
+
+// The user id that the kernel shows for users it cannot name (user
+// namespaces): strangers share it, so it is never a shared domain.
+inline constexpr uid_t kOverflowUid = 65534;
+
+// A process: the pid alone is reused, with its start time it is unique.
+struct ProcessIdentity {
+  uid_t uid = 0;
+  pid_t pid = 0;  // 0: in another pid namespace, not known.
+  uint64_t start_time = 0;
+
+  friend bool operator==(const ProcessIdentity& a, const ProcessIdentity& b) {
+    return a.uid == b.uid && a.pid == b.pid && a.start_time == b.start_time;
+  }
+};
+
+// A session and its process; also as recorded by an earlier daemon.
+struct SessionIdentity {
+  SessionId session;
+  ProcessIdentity process;
+};
+
+// How to reach a session.
+struct Route {
+  std::shared_ptr<ClientStream> stream;
+  std::shared_ptr<FdConnection> descriptors;
+};
+
+struct RegistryOptions {
+  SessionId first_session;  // Ids of this daemon start here.
+  // Sessions of an earlier daemon whose processes live.
+  std::vector<SessionIdentity> expected;
+  int max_sessions_per_uid = 1024;
+};
+
+// Turns connections, streams and ends of processes into the core's
+// SessionOpened, SessionLost, SessionResumed and SessionEnded.
+//
+// A session goes: admitted (its descriptor socket has a token) → open (a
+// stream has presented the token) ⇄ lost (no stream) → ended (its process has
+// ended; nothing else ends it once it was open). A process that comes back on
+// a new descriptor socket keeps its session by naming its previous token.
+//
+// Thread-safe; inputs are posted under the registry's lock, so that their order
+// is that of the events. The sink is borrowed.
+class SessionRegistry {
+ public:
+  SessionRegistry(RegistryOptions options, core::InputSink& sink);
+
+  // --- from the descriptor socket ---------------------------------------
+
+  // A process has said Hello on `connection`. Returns the token of its new
+  // session. RESOURCE_EXHAUSTED when its uid has too many.
+  absl::StatusOr<std::string> Admit(uint64_t connection,
+                                    const ProcessIdentity& process,
+                                    std::shared_ptr<FdConnection> descriptors);
+
+  // The socket has ended. True when the session goes on and the end of its
+  // process must be reported later.
+  bool ConnectionClosed(uint64_t connection);
+
+  // False once another connection has taken over its session.
+  bool Knows(uint64_t connection) const;
+
+  void ProcessEnded(uint64_t connection);
+  void ExpectedProcessEnded(SessionId session);
+
+  // --- from streams --------------------------------------------------------
+
+  // A stream's Hello: finds its session and tells the core.
+  // UNAUTHENTICATED for a token that is not known, FAILED_PRECONDITION for an
+  // open session without `reconnect` or one that was refused.
+  absl::StatusOr<SessionId> Attach(const v1::Hello& hello,
+                                   std::shared_ptr<ClientStream> stream);
+
+  // Posts what a stream says, if it still is the session's stream.
+  void PostFrom(const ClientStream* stream, SessionId session,
+                core::Input input);
+
+  // The stream has ended.
+  void Detach(const ClientStream* stream, SessionId session);
+
+  // --- to sessions -----------------------------------------------------------
+
+  // The way to a session; empty stream when it has none or has not been
+  // welcomed: what was decided before that was meant for an earlier stream.
+  Route Find(SessionId session) const;
+  // The same for a Welcome, which opens the way if it is the last one owed.
+  Route Welcome(SessionId session);
+  // The same for a refusal, which closes it for good.
+  Route Refuse(SessionId session);
+
+  std::vector<SessionIdentity> Identities() const;
+  // Every open stream.
+  std::vector<std::shared_ptr<ClientStream>> Streams() const;
+
+ private:
+  enum class Phase { kAdmitted, kOpen, kRefused };
+  struct Record {
+    SessionId session;
+    ProcessIdentity process;
+    Phase phase = Phase::kAdmitted;
+    std::string token;
+    uint64_t connection = 0;
+    std::shared_ptr<FdConnection> descriptors;
+    std::shared_ptr<ClientStream> stream;
+    // Welcomes that the core still owes: one for each SessionOpened or
+    // SessionResumed. Until the last one, actions are for an earlier stream.
+    int welcomes_owed = 0;
+  };
+
+  Record* FindRecord(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Record* FindConnection(uint64_t connection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Open(const v1::Hello& hello, Record& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Resume(Record& record, std::shared_ptr<ClientStream> stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Record* Previous(const v1::Hello& hello, const Record& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Record& TakeOver(Record& previous, const Record& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  SessionId TakeExpected(const ProcessIdentity& process)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Erase(const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  core::InputSink& sink_;
+  const int max_sessions_per_uid_;
+  mutable absl::Mutex mutex_;
+  uint64_t next_session_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SessionIdentity> expected_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<SessionId, std::unique_ptr<Record>> records_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, SessionId> by_token_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, SessionId> by_connection_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uid_t, int> per_uid_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mets::transport
+
+#endif  // METS_DAEMON_TRANSPORT_SESSION_REGISTRY_H_

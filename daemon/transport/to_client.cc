@@ -1,0 +1,133 @@
+#include "daemon/transport/to_client.h"
+
+#include "daemon/transport/from_client.h"
+
+namespace mets::transport {
+
+v1::DaemonMessage ToMessage(const core::Welcome& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_epoch(epoch.value());
+  welcome.set_protocol_version(kProtocolVersion);
+  welcome.set_limit_bytes(action.limit.count());
+  welcome.set_guarantee_bytes(action.guarantee.count());
+  welcome.set_priority(action.priority);
+  for (const std::string& device : action.devices) welcome.add_devices(device);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::DeviceReady& action, Epoch) {
+  v1::DaemonMessage message;
+  v1::DeviceReady& ready = *message.mutable_device_ready();
+  ready.set_device(action.device);
+  ready.set_kind(action.kind);
+  ready.set_pool_bytes(action.pool.count());
+  for (Bytes size : action.chunk_classes) {
+    ready.add_chunk_classes(size.count());
+  }
+  ready.set_error(action.error);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::Grant& action, Epoch epoch,
+                            uint64_t fd_seq) {
+  v1::DaemonMessage message;
+  v1::Granted& granted = *message.mutable_granted();
+  granted.set_request_id(action.request.value());
+  granted.set_epoch(epoch.value());
+  for (const core::ChunkRef& chunk : action.chunks) {
+    v1::Chunk& to = *granted.add_chunks();
+    to.set_chunk_id(chunk.id.value());
+    to.set_size_bytes(chunk.size.count());
+  }
+  for (uint32_t count : action.range_chunks) granted.add_range_chunks(count);
+  granted.set_fd_seq(fd_seq);
+  granted.set_overdraft(action.overdraft);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::Deny& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::Denied& denied = *message.mutable_denied();
+  denied.set_request_id(action.request.value());
+  denied.set_epoch(epoch.value());
+  denied.set_reason(action.reason);
+  for (const std::string& holder : action.holders) denied.add_holders(holder);
+  denied.set_advice(action.advice);
+  denied.set_impossible(action.impossible);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,
+                            uint64_t fd_seq) {
+  v1::DaemonMessage message;
+  v1::Evict& evict = *message.mutable_evict();
+  evict.set_order_id(action.order.value());
+  evict.set_epoch(epoch.value());
+  evict.set_device(action.device);
+  evict.set_target_bytes(action.target.count());
+  evict.set_fd_seq(fd_seq);
+  for (const core::EvictOrder::Candidate& candidate : action.candidates) {
+    v1::EvictCandidate& to = *evict.add_candidates();
+    to.set_buffer_id(candidate.buffer.value());
+    to.mutable_slot()->set_slot_id(candidate.slot.id.value());
+    for (const core::SlotPiece& piece : candidate.slot.pieces) {
+      v1::SlotPiece& part = *to.mutable_slot()->add_pieces();
+      part.set_extent_id(piece.extent.value());
+      part.set_offset_bytes(piece.offset.count());
+      part.set_size_bytes(piece.size.count());
+    }
+  }
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::TrimOrder& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::Trim& trim = *message.mutable_trim();
+  trim.set_order_id(action.order.value());
+  trim.set_epoch(epoch.value());
+  trim.set_device(action.device);
+  trim.set_target_bytes(action.target.count());
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::ForgetChunks& forget = *message.mutable_forget_chunks();
+  forget.set_order_id(action.order.value());
+  forget.set_epoch(epoch.value());
+  for (ChunkId chunk : action.chunks) forget.add_chunk_ids(chunk.value());
+  for (ExtentId extent : action.extents) forget.add_extent_ids(extent.value());
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::LimitsChanged& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::SetLimits& limits = *message.mutable_set_limits();
+  limits.set_epoch(epoch.value());
+  limits.set_device(action.device);
+  limits.set_limit_bytes(action.limit.count());
+  limits.set_tight(action.tight);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::SendNotice& action, Epoch) {
+  v1::DaemonMessage message;
+  message.mutable_notice()->set_text(action.text);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::SendBye& action, Epoch) {
+  v1::DaemonMessage message;
+  message.mutable_bye()->set_reason(action.reason);
+  message.mutable_bye()->set_restarting(action.restarting);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::Refuse& action, Epoch) {
+  v1::DaemonMessage message;
+  message.mutable_bye()->set_reason(action.reason);
+  return message;
+}
+
+}  // namespace mets::transport

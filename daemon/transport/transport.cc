@@ -1,0 +1,200 @@
+#include "daemon/transport/transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "daemon/transport/to_client.h"
+
+namespace mets::transport {
+namespace {
+
+// "No message exceeds 1 MiB", and some room for a peer that counts otherwise.
+constexpr int kMaxMessage = (1 << 20) + (64 << 10);
+
+SessionServiceOptions ServiceOptions(const TransportOptions& options) {
+  SessionServiceOptions service;
+  service.epoch = options.epoch;
+  service.hello_timeout = options.hello_timeout;
+  service.outbox_capacity = options.outbox_capacity;
+  return service;
+}
+
+// A descriptor of our own: sending may happen later, and never depends on what
+// the source does until then.
+absl::StatusOr<UniqueFd> Duplicate(absl::StatusOr<int> fd) {
+  METS_RETURN_IF_ERROR(fd.status());
+  UniqueFd copy(fcntl(*fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy.ok()) return ErrnoToStatus(errno, "duplicate a descriptor");
+  return copy;
+}
+
+// Without its descriptors a client cannot follow; it reconnects.
+void Fail(const Route& route, const absl::Status& status) {
+  route.stream->Close(absl::ResourceExhaustedError(absl::StrCat(
+      "metsd cannot pass descriptors to this client: ", status.message())));
+}
+
+}  // namespace
+
+Transport::Transport(TransportOptions options, core::InputSink& sink,
+                     const core::DescriptorSource& descriptors,
+                     const core::StatusSource& status, const Clock& clock)
+    : options_(std::move(options)),
+      paths_(SocketsIn(options_.run_dir)),
+      descriptors_(descriptors),
+      clock_(clock),
+      registry_(options_.registry, sink),
+      session_service_(ServiceOptions(options_), registry_, clock),
+      admin_service_(options_.epoch, options_.version, sink, status, clock) {}
+
+Transport::~Transport() { Stop(absl::ZeroDuration()); }
+
+absl::Status Transport::Start() {
+  METS_RETURN_IF_ERROR(PrepareRunDir(options_.run_dir));
+  for (const std::string& path : {paths_.session, paths_.admin}) {
+    METS_RETURN_IF_ERROR(ClearSocketPath(path));
+  }
+  METS_ASSIGN_OR_RETURN(
+      ipc::DescriptorListener listener,
+      ipc::DescriptorListener::Listen(paths_.fd, options_.session_access.mode));
+  METS_RETURN_IF_ERROR(ApplyAccess(paths_.fd, options_.session_access));
+  FdServerOptions fd_options;
+  fd_options.epoch = options_.epoch;
+  fd_options.hello_timeout = options_.hello_timeout;
+  METS_ASSIGN_OR_RETURN(
+      fd_server_,
+      FdServer::Create(fd_options, std::move(listener),
+                       std::move(options_.expected), registry_, clock_));
+  METS_ASSIGN_OR_RETURN(session_server_, Serve(paths_.session, session_service_,
+                                               options_.session_access));
+  METS_ASSIGN_OR_RETURN(admin_server_, Serve(paths_.admin, admin_service_,
+                                             options_.admin_access));
+  fd_server_->Start();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> Transport::Serve(
+    const std::string& path, grpc::Service& service,
+    const SocketAccess& access) {
+  grpc::ServerBuilder builder;
+  int bound = 0;
+  builder.AddListeningPort(absl::StrCat("unix:", path),
+                           grpc::InsecureServerCredentials(), &bound);
+  builder.RegisterService(&service);
+  builder.SetMaxReceiveMessageSize(kMaxMessage);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
+  // gRPC makes the socket file: nobody may use it before its mode is set.
+  const mode_t old_mask = umask(0177);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  umask(old_mask);
+  if (server == nullptr || bound == 0) {
+    return absl::InternalError(
+        absl::StrCat("cannot listen at ", path,
+                     ": no permission for its directory, or no space there"));
+  }
+  METS_RETURN_IF_ERROR(ApplyAccess(path, access));
+  return server;
+}
+
+void Transport::Stop(absl::Duration grace) {
+  if (fd_server_ == nullptr) return;
+  for (const std::shared_ptr<ClientStream>& stream : registry_.Streams()) {
+    stream->Close(absl::UnavailableError("metsd has stopped"));
+  }
+  admin_service_.Abort();
+  session_service_.AwaitNoStreams(absl::Now() + grace);
+  const auto now = absl::ToChronoTime(absl::Now());
+  if (session_server_ != nullptr) session_server_->Shutdown(now);
+  if (admin_server_ != nullptr) admin_server_->Shutdown(now);
+  session_server_ = nullptr;
+  admin_server_ = nullptr;
+  fd_server_ = nullptr;
+  unlink(paths_.session.c_str());
+  unlink(paths_.admin.c_str());
+}
+
+void Transport::Perform(core::SessionAction action) {
+  std::visit([this](const auto& a) { Handle(a); }, action);
+}
+
+void Transport::Handle(const core::Welcome& action) {
+  const Route route = registry_.Welcome(action.session);
+  if (route.stream == nullptr) return;
+  route.stream->Send(ToMessage(action, options_.epoch));
+}
+
+void Transport::Handle(const core::Refuse& action) {
+  const Route route = registry_.Refuse(action.session);
+  if (route.stream == nullptr) return;
+  route.stream->Send(ToMessage(action, options_.epoch));
+  route.stream->Close(absl::FailedPreconditionError(action.reason));
+}
+
+void Transport::Handle(const core::Grant& action) {
+  const Route route = registry_.Find(action.session);
+  if (route.stream == nullptr) return;
+  std::vector<OutgoingFd> fds;
+  for (const core::ChunkRef& chunk : action.new_to_session) {
+    absl::StatusOr<UniqueFd> fd =
+        Duplicate(descriptors_.ChunkDescriptor(chunk.id));
+    if (!fd.ok()) return Fail(route, fd.status());
+    fds.push_back({chunk.id.value(), chunk.size, *std::move(fd)});
+  }
+  uint64_t seq = 0;
+  if (!fds.empty()) {
+    const absl::StatusOr<uint64_t> sent =
+        route.descriptors->Send(ipc::FdKind::kChunk, std::move(fds));
+    if (!sent.ok()) return Fail(route, sent.status());
+    seq = *sent;
+  }
+  route.stream->Send(ToMessage(action, options_.epoch, seq));
+}
+
+void Transport::Handle(const core::EvictOrder& action) {
+  const Route route = registry_.Find(action.session);
+  if (route.stream == nullptr) return;
+  std::vector<OutgoingFd> fds;
+  for (const core::ExtentRef& extent : action.new_to_session) {
+    absl::StatusOr<UniqueFd> fd =
+        Duplicate(descriptors_.ExtentDescriptor(extent.id));
+    if (!fd.ok()) return Fail(route, fd.status());
+    fds.push_back({extent.id.value(), extent.size, *std::move(fd)});
+  }
+  uint64_t seq = 0;
+  if (!fds.empty()) {
+    const absl::StatusOr<uint64_t> sent =
+        route.descriptors->Send(ipc::FdKind::kExtent, std::move(fds));
+    if (!sent.ok()) return Fail(route, sent.status());
+    seq = *sent;
+  }
+  route.stream->Send(ToMessage(action, options_.epoch, seq));
+}
+
+void Transport::Handle(const core::SendBye& action) {
+  const Route route = registry_.Find(action.session);
+  if (route.stream == nullptr) return;
+  route.stream->Send(ToMessage(action, options_.epoch));
+  route.stream->Close(absl::UnavailableError(action.reason));
+}
+
+void Transport::Handle(const core::JobLimitSet& action) {
+  admin_service_.AnswerSetLimit(action);
+}
+
+template <typename T>
+void Transport::Handle(const T& action) {
+  const Route route = registry_.Find(action.session);
+  if (route.stream == nullptr) return;
+  route.stream->Send(ToMessage(action, options_.epoch));
+}
+
+}  // namespace mets::transport

@@ -1,0 +1,96 @@
+// Transport: everything between the core and the other processes.
+#ifndef METS_DAEMON_TRANSPORT_TRANSPORT_H_
+#define METS_DAEMON_TRANSPORT_TRANSPORT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "daemon/core/ports.h"
+#include "daemon/transport/admin_service.h"
+#include "daemon/transport/fd_server.h"
+#include "daemon/transport/session_registry.h"
+#include "daemon/transport/session_service.h"
+#include "daemon/transport/socket_files.h"
+
+namespace mets::transport {
+
+struct TransportOptions {
+  std::string run_dir;
+  Epoch epoch;
+  std::string version;  // Of the daemon, for people.
+  SocketAccess session_access;
+  SocketAccess admin_access;
+  RegistryOptions registry;
+  // Pidfds of registry.expected.
+  std::vector<WatchedProcess> expected;
+  absl::Duration hello_timeout = absl::Seconds(5);
+  size_t outbox_capacity = 4096;
+};
+
+// Serves fd.sock and session.sock for clients and admin.sock for operators,
+// posts what they say and carries out the core's actions for them.
+//
+// All borrowed objects must outlive the transport. Perform is called by one
+// thread; the other calls by the owner's.
+class Transport : public core::SessionPort {
+ public:
+  Transport(TransportOptions options, core::InputSink& sink,
+            const core::DescriptorSource& descriptors,
+            const core::StatusSource& status, const Clock& clock);
+  ~Transport() override;
+
+  // Binds the sockets and begins to serve. An error names the path and says
+  // what to do; nothing is left behind then.
+  absl::Status Start();
+
+  // Lets the streams take what is queued for them (at most `grace`), then
+  // closes everything and removes the sockets.
+  void Stop(absl::Duration grace);
+
+  void Perform(core::SessionAction action) override;
+
+  SocketPaths paths() const { return paths_; }
+  std::vector<SessionIdentity> Identities() const {
+    return registry_.Identities();
+  }
+  // Clients that lost their stream because they did not read it.
+  int64_t unresponsive_total() const {
+    return session_service_.unresponsive_total();
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(
+      const std::string& path, grpc::Service& service,
+      const SocketAccess& access);
+
+  void Handle(const core::Welcome& action);
+  void Handle(const core::Refuse& action);
+  void Handle(const core::Grant& action);
+  void Handle(const core::EvictOrder& action);
+  void Handle(const core::SendBye& action);
+  void Handle(const core::JobLimitSet& action);
+  template <typename T>
+  void Handle(const T& action);  // Those that are only a message.
+
+  TransportOptions options_;
+  const SocketPaths paths_;
+  const core::DescriptorSource& descriptors_;
+  const Clock& clock_;
+  SessionRegistry registry_;
+  SessionService session_service_;
+  AdminService admin_service_;
+  std::unique_ptr<FdServer> fd_server_;
+  std::unique_ptr<grpc::Server> session_server_;
+  std::unique_ptr<grpc::Server> admin_server_;
+};
+
+}  // namespace mets::transport
+
+#endif  // METS_DAEMON_TRANSPORT_TRANSPORT_H_
