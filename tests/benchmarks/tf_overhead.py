@@ -6,8 +6,8 @@ compares TensorFlow as it is (METS_DISABLE=1) with the plug-in that
 TF_PLUGGABLE_DEVICE_LIBRARY_PATH names, in processes of their own, one at a
 time and in turns:
 
-* per op: a chain of small ops in one tf.function, best of 20 calls; the
-  difference in microseconds per op.
+* per op: a chain of small ops in one tf.function, best of 20 runs of 25 calls;
+  the difference in microseconds per op.
 * trainings: Keras models with small and with large tensors; the time of the
   training alone, imports and tracing excluded; the median of the ratios of
   pairs.
@@ -24,6 +24,7 @@ import sys
 import time
 
 OPS = 2000
+CALLS = 25  # per run: machines are noisy
 OP_BAR_US = 0.3
 TRAIN_BAR = 1.03
 THREADS = 2
@@ -54,7 +55,7 @@ def time_ops(kind):
     for _ in range(10):
         chain(x)
     best = float("inf")
-    for _ in range(20):
+    for _ in range(20 * CALLS):
         start = time.perf_counter()
         chain(x)
         best = min(best, time.perf_counter() - start)

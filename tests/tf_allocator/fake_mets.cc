@@ -15,6 +15,7 @@
 // resident; beyond, allocations fail. FAKE_METS_KIND: the device's kind.
 // FAKE_METS_OPEN: an error text; opening fails with it. FAKE_METS_REPORT=1: a
 // line with counts on stderr at exit.
+#include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -163,6 +164,14 @@ void EvictAllLocked() {
   }
 }
 
+// With FAKE_METS_TRACE=1: where the access came from.
+void Trace() {
+  if (Number("FAKE_METS_TRACE", 0) == 0) return;
+  void* frames[24];
+  backtrace_symbols_fd(frames, backtrace(frames, 24), STDERR_FILENO);
+  std::fprintf(stderr, "--\n");
+}
+
 void OnFault(int signal, siginfo_t* info, void* context) {
   {
     std::lock_guard<std::mutex> lock(g_fake->mutex);
@@ -173,7 +182,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
         b->clean = false;
         b->mobility = METS_HELD;
         ++g_fake->stats.unobserved_accesses_total;
-        if (Number("FAKE_METS_ABORT", 0) != 0) std::abort();
+        Trace();
       }
       return;
     }
