@@ -1,0 +1,139 @@
+#include "daemon/core/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "daemon/core/evictor.h"
+#include "daemon/core/invariants.h"
+#include "daemon/core/reclaimer.h"
+#include "daemon/core/report_intake.h"
+#include "daemon/core/request_server.h"
+#include "daemon/core/retirement.h"
+#include "daemon/core/session_intake.h"
+#include "daemon/core/snapshot_intake.h"
+#include "daemon/core/state.h"
+#include "daemon/core/status_report.h"
+#include "daemon/core/swap_space.h"
+#include "daemon/core/tight_signal.h"
+
+namespace mets::core {
+
+class Core::Impl {
+ public:
+  Impl(CoreConfig config, std::unique_ptr<VictimPolicy> policy)
+      : state_(std::move(config), std::move(policy)),
+        retirement_(&state_),
+        swap_(&state_, &retirement_),
+        evictor_(&state_, &swap_),
+        reclaimer_(&state_, &evictor_),
+        server_(&state_, &reclaimer_, &retirement_),
+        reports_(&state_, &swap_),
+        sessions_(&state_, &retirement_),
+        snapshots_(&state_, &reports_, &retirement_) {}
+
+  std::vector<Action> Step(absl::Time now, const Input& input) {
+    METS_CHECK(now >= state_.now) << "time goes back";
+    if (state_.started == absl::InfinitePast()) state_.started = now;
+    state_.now = now;
+    std::visit([this](const auto& i) { Take(i); }, input);
+    Advance();
+    return std::exchange(state_.actions, {});
+  }
+
+  absl::Time next_deadline() const {
+    absl::Time next = std::min({state_.orders.NextDue(), NextTightEnd(state_),
+                                state_.sessions.NextDrop(kKeepJob)});
+    for (const Device& device : state_.devices) {
+      next = std::min({next, device.retry_at, device.queue.NextDeadline()});
+    }
+    return next;
+  }
+
+  const State& state() const { return state_; }
+
+ private:
+  void Take(const SessionOpened& i) { sessions_.OnOpened(i); }
+  void Take(const SessionLost& i) { sessions_.OnLost(i); }
+  void Take(const SessionResumed& i) { sessions_.OnResumed(i); }
+  void Take(const SessionEnded& i) { sessions_.OnEnded(i); }
+  void Take(const ExpectSession& i) { sessions_.OnExpected(i); }
+  void Take(const ExpectedSessionGone& i) { sessions_.OnExpectedGone(i); }
+  void Take(const AttachDevice& i) { sessions_.OnAttach(i); }
+  void Take(const SetJobLimit& i) { sessions_.OnSetJobLimit(i); }
+  void Take(const Stop&) { sessions_.OnStop(); }
+  void Take(const Acquire& i) { server_.OnAcquire(i); }
+  void Take(const Cancel& i) { server_.OnCancel(i); }
+  void Take(const ChunkCreated& i) { server_.OnChunkCreated(i); }
+  void Take(const Release& i) { reports_.OnRelease(i); }
+  void Take(const OrderDone& i) { reports_.OnOrderDone(i); }
+  void Take(const BufferChanges& i) { reports_.OnBufferChanges(i); }
+  void Take(const Snapshot& i) { snapshots_.OnSnapshot(i); }
+  void Take(const Forgotten& i) { retirement_.OnForgotten(i); }
+  void Take(const ChunkDestroyed& i) { retirement_.OnChunkDestroyed(i); }
+  void Take(const ExtentDestroyed& i) { retirement_.OnExtentDestroyed(i); }
+  void Take(const ExtentCreated& i) { swap_.OnExtentCreated(i); }
+  void Take(const Tick&) {}
+
+  // What follows every input: time that has passed, and what has become
+  // possible.
+  void Advance() {
+    server_.DenyOverdueRequests();
+    UpdateResponsiveness();
+    state_.sessions.DropEmptyJobs(state_.now, kKeepJob);
+    for (bool again = true; again;) {
+      again = false;
+      for (size_t i = 0; i < state_.devices.size(); ++i) {
+        Device& device = state_.devices[i];
+        if (!device.stir && device.retry_at > state_.now) continue;
+        device.stir = false;
+        server_.Serve(i);
+        again |= device.stir;
+      }
+    }
+    reclaimer_.EnforceLoweredLimits();
+    retirement_.Flush();
+    SignalTight(state_);
+  }
+
+  void UpdateResponsiveness() {
+    for (SessionId id : state_.orders.MarkLate(state_.now)) {
+      state_.sessions.Find(id)->unresponsive = true;
+      state_.StirAll();
+    }
+    for (auto& [id, session] : state_.sessions.all()) {
+      if (!session.unresponsive || state_.orders.HasLate(id)) continue;
+      session.unresponsive = false;
+      state_.StirAll();
+    }
+  }
+
+  State state_;
+  Retirement retirement_;
+  SwapSpace swap_;
+  Evictor evictor_;
+  Reclaimer reclaimer_;
+  RequestServer server_;
+  ReportIntake reports_;
+  SessionIntake sessions_;
+  SnapshotIntake snapshots_;
+};
+
+Core::Core(CoreConfig config, std::unique_ptr<VictimPolicy> policy)
+    : impl_(std::make_unique<Impl>(std::move(config), std::move(policy))) {}
+
+Core::~Core() = default;
+
+std::vector<Action> Core::Step(absl::Time now, const Input& input) {
+  return impl_->Step(now, input);
+}
+
+absl::Time Core::next_deadline() const { return impl_->next_deadline(); }
+
+Status Core::GetStatus() const { return BuildStatus(impl_->state()); }
+
+absl::Status Core::CheckInvariants() const {
+  return CheckState(impl_->state());
+}
+
+}  // namespace mets::core

@@ -1,0 +1,176 @@
+#include "daemon/core/evictor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mets::core {
+namespace {
+
+constexpr size_t kFewestSpares = 4;
+constexpr size_t kMostCandidates = 1024;  // In one order.
+// How soon victims are searched again where none were found.
+constexpr absl::Duration kSearchAgain = absl::Milliseconds(2);
+
+}  // namespace
+
+Bytes Evictor::Evict(const ReclaimGoal& goal) {
+  Device& device = state_.devices[goal.device];
+  if (goal.only == nullptr && state_.now < device.search_from) return Bytes();
+  Round round;
+  std::vector<VictimCandidate> candidates = Gather(goal, &round);
+  Rank(&candidates, goal);
+  for (const VictimCandidate& candidate : candidates) {
+    if (Enough(goal, round)) break;
+    Choose(candidate, goal, &round);
+  }
+  for (auto& [id, share] : round.shares) Issue(goal.device, share);
+  if (round.chosen < goal.bytes) {
+    for (const auto& [domain, bytes] : round.postponed) {
+      swap_.Grow(domain, bytes);
+    }
+  }
+  NoteObstacle(goal, round);
+  return std::min(round.chosen, goal.bytes);
+}
+
+std::vector<VictimCandidate> Evictor::Gather(const ReclaimGoal& goal,
+                                             Round* round) {
+  std::vector<VictimCandidate> candidates;
+  for (auto& [id, session] : state_.sessions.all()) {
+    if (goal.only != nullptr && session.job != goal.only) continue;
+    const Holding& holding = session.holdings[goal.device];
+    if (!session.serves()) {
+      round->silent |= !holding.bytes().is_zero();
+      continue;
+    }
+    if (state_.orders.FindKind(id, OrderKind::kEvict, goal.device)) continue;
+    const auto takable = round->takable.try_emplace(
+        session.job, Takable(state_, *session.job, goal));
+    if (takable.first->second.is_zero()) {
+      round->is_protected |= !session.job->guarantee.is_zero();
+      continue;
+    }
+    for (const auto& [buffer_id, buffer] : holding.buffers.all()) {
+      if (!buffer.CanLeave(state_.now)) continue;
+      candidates.push_back({id, buffer_id, buffer.size, buffer.last_use,
+                            buffer.slot.ok(), session.job->priority});
+    }
+  }
+  return candidates;
+}
+
+void Evictor::Rank(std::vector<VictimCandidate>* candidates,
+                   const ReclaimGoal& goal) const {
+  // The table has no order; a policy's ties are to be the same in every run.
+  std::sort(candidates->begin(), candidates->end(),
+            [](const VictimCandidate& a, const VictimCandidate& b) {
+              return std::make_pair(a.session, a.buffer) <
+                     std::make_pair(b.session, b.buffer);
+            });
+  state_.policy->Rank(state_.now, candidates);
+  std::stable_partition(candidates->begin(), candidates->end(),
+                        [&](const VictimCandidate& candidate) {
+                          return candidate.priority <= goal.requester->priority;
+                        });
+}
+
+bool Evictor::Enough(const ReclaimGoal& goal, const Round& round) const {
+  return round.chosen >= goal.bytes && round.spare * 2 >= goal.bytes &&
+         round.spares >= kFewestSpares;
+}
+
+void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
+                     Round* round) {
+  const bool spare = round->chosen >= goal.bytes;
+  if (spare && round->shares.count(candidate.session) == 0) return;
+  Session* session = state_.sessions.Find(candidate.session);
+  Holding& holding = session->holdings[goal.device];
+  Bytes& takable = round->takable[session->job];
+  if (takable < candidate.size) {
+    round->is_protected |= !session->job->guarantee.is_zero();
+    return;
+  }
+  auto it = round->shares.find(candidate.session);
+  const Bytes named =
+      (it == round->shares.end() ? Bytes() : it->second.named) + candidate.size;
+  // A client cannot give more than it has, whatever it says.
+  if (named > holding.bytes()) return;
+  if (it != round->shares.end() &&
+      it->second.buffers.size() >= kMostCandidates) {
+    return;
+  }
+  Buffer* buffer = holding.buffers.Find(candidate.buffer);
+  const bool reused = buffer->slot.ok();
+  if (!swap_.SlotFor(*session, goal.device, *buffer)) {
+    round->postponed[session->domain] += candidate.size;
+    return;
+  }
+  Share& share = round->shares[candidate.session];
+  share.session = session;
+  share.named = named;
+  share.buffers.push_back(buffer);
+  share.reused.push_back(reused);
+  // Spares count as well: the client may have to take them instead.
+  takable -= candidate.size;
+  if (spare) {
+    round->spare += candidate.size;
+    ++round->spares;
+  } else {
+    share.target += std::min(candidate.size, goal.bytes - round->chosen);
+    round->chosen += candidate.size;
+  }
+}
+
+void Evictor::Issue(size_t device, Share& share) {
+  struct Order order;
+  order.session = share.session->id;
+  order.kind = OrderKind::kEvict;
+  order.device = device;
+  order.due = state_.now + state_.config.order_timeout;
+  order.target = share.target;
+  EvictOrder action;
+  action.session = share.session->id;
+  action.device = state_.devices[device].config.name;
+  action.target = share.target;
+  for (size_t i = 0; i < share.buffers.size(); ++i) {
+    Buffer& buffer = *share.buffers[i];
+    const Slot& slot = state_.swap.Find(buffer.slot)->slot;
+    order.candidates.push_back(
+        {buffer.id, buffer.slot, buffer.size, share.reused[i]});
+    action.candidates.push_back({buffer.id, slot});
+    for (const SlotPiece& piece : slot.pieces) {
+      bool& certain = share.session->extents[piece.extent];
+      if (certain) continue;
+      certain = true;
+      action.new_to_session.push_back(
+          {piece.extent, state_.swap.FindExtent(piece.extent)->space.size()});
+    }
+  }
+  action.order = state_.orders.Add(std::move(order)).id;
+  for (size_t i = 0; i < share.buffers.size(); ++i) {
+    share.buffers[i]->order = action.order;
+    share.buffers[i]->left = false;
+    share.buffers[i]->clean = share.reused[i];
+  }
+  state_.Send(std::move(action));
+}
+
+void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {
+  Device& device = state_.devices[goal.device];
+  if (round.chosen >= goal.bytes) {
+    device.obstacle = Obstacle::kNone;
+    return;
+  }
+  if (goal.only == nullptr && round.shares.empty()) {
+    device.search_from = state_.now + kSearchAgain;
+  }
+  if (!round.postponed.empty()) {
+    device.obstacle = Obstacle::kSwapFull;
+  } else if (round.is_protected) {
+    device.obstacle = Obstacle::kProtected;
+  } else {
+    device.obstacle = round.silent ? Obstacle::kSilent : Obstacle::kPinned;
+  }
+}
+
+}  // namespace mets::core

@@ -1,0 +1,66 @@
+// Evictor: chooses, across processes, whose buffers leave.
+#ifndef METS_DAEMON_CORE_EVICTOR_H_
+#define METS_DAEMON_CORE_EVICTOR_H_
+
+#include <map>
+#include <vector>
+
+#include "daemon/core/reclaim_goal.h"
+#include "daemon/core/state.h"
+#include "daemon/core/swap_space.h"
+
+namespace mets::core {
+
+// Candidates are the movable, resident, unpinned buffers of sessions that can
+// follow orders and have no such order yet. The policy ranks them over all
+// processes; jobs of higher priority than the requester's come last whatever
+// the policy says, and an active job's guarantee is left alone. The best are
+// taken until the goal is reached, with spares behind (half as many bytes more,
+// at least 4 buffers), because the client knows better what is pinned; each
+// session gets one order with its share.
+//
+// Not thread-safe. Borrows the state and the swap space.
+class Evictor {
+ public:
+  Evictor(State* state, SwapSpace* swap) : state_(*state), swap_(*swap) {}
+
+  // Orders up to goal.bytes; returns the bytes ordered (less when fewer could
+  // be found, and why is in the device's obstacle).
+  Bytes Evict(const ReclaimGoal& goal);
+
+ private:
+  // One session's share.
+  struct Share {
+    Session* session = nullptr;
+    Bytes target;
+    Bytes named;  // Sizes of all candidates.
+    std::vector<Buffer*> buffers;
+    std::vector<bool> reused;
+  };
+  struct Round {
+    Bytes chosen;  // Without spares.
+    Bytes spare;
+    size_t spares = 0;
+    std::map<SessionId, Share> shares;
+    std::map<DomainId, Bytes> postponed;  // For lack of swap space.
+    std::map<const Job*, Bytes> takable;
+    bool is_protected = false;
+    bool silent = false;
+  };
+
+  std::vector<VictimCandidate> Gather(const ReclaimGoal& goal, Round* round);
+  void Rank(std::vector<VictimCandidate>* candidates,
+            const ReclaimGoal& goal) const;
+  void Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
+              Round* round);
+  bool Enough(const ReclaimGoal& goal, const Round& round) const;
+  void Issue(size_t device, Share& share);
+  void NoteObstacle(const ReclaimGoal& goal, const Round& round);
+
+  State& state_;
+  SwapSpace& swap_;
+};
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_EVICTOR_H_

@@ -1,0 +1,149 @@
+#include "daemon/core/invariants.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "daemon/core/status_report.h"
+
+namespace mets::core {
+namespace {
+
+template <typename... Parts>
+absl::Status Broken(const Parts&... parts) {
+  return absl::InternalError(absl::StrCat(parts...));
+}
+
+absl::Status CheckHoldings(const State& state, size_t index) {
+  const ChunkLedger& ledger = state.devices[index].ledger;
+  Bytes granted, orphan;
+  for (const auto& [id, session] : state.sessions.all()) {
+    const Holding& holding = session.holdings[index];
+    Bytes sum;
+    for (ChunkId chunk_id : holding.chunks) {
+      const Chunk* chunk = ledger.Find(chunk_id);
+      if (chunk == nullptr || chunk->holder != id) {
+        return Broken("session ", id.value(), " does not hold chunk ",
+                      chunk_id.value());
+      }
+      sum += chunk->size;
+    }
+    if (sum != holding.chunk_bytes || holding.orphan < Bytes() ||
+        holding.cached < Bytes() || holding.cached > holding.bytes()) {
+      return Broken("session ", id.value(), ": chunks of ", sum.count(),
+                    " bytes, booked ", holding.chunk_bytes.count(), ", orphan ",
+                    holding.orphan.count(), ", cached ",
+                    holding.cached.count());
+    }
+    granted += sum;
+    orphan += holding.orphan;
+  }
+  if (granted != ledger.bytes(ChunkState::kGranted) ||
+      orphan != ledger.orphan()) {
+    return Broken("sessions hold ", granted.count(), " + ", orphan.count(),
+                  " orphan, the ledger says ",
+                  ledger.bytes(ChunkState::kGranted).count(), " + ",
+                  ledger.orphan().count());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRequests(const State& state, size_t index) {
+  const Device& device = state.devices[index];
+  std::map<const Job*, Bytes> pending;
+  Bytes reserved;
+  for (const auto& [number, request] : device.queue.all()) {
+    auto session = state.sessions.all().find(request.session);
+    if (session == state.sessions.all().end()) {
+      return Broken("request ", number, " has no session");
+    }
+    int creating = 0;
+    for (ChunkId id : request.chunks) {
+      const Chunk* chunk = device.ledger.Find(id);
+      if (chunk == nullptr || chunk->request != number) {
+        return Broken("request ", number, " lacks chunk ", id.value());
+      }
+      creating += chunk->state == ChunkState::kCreating;
+      if (chunk->state == ChunkState::kReserved) reserved += chunk->size;
+      pending[session->second.job] += chunk->size;
+    }
+    if (creating != request.creating || request.assembling != (creating > 0)) {
+      return Broken("request ", number, " waits for ", request.creating,
+                    " chunks, not ", creating);
+    }
+  }
+  if (reserved != device.ledger.bytes(ChunkState::kReserved)) {
+    return Broken("requests have ", reserved.count(), " reserved bytes of ",
+                  device.ledger.bytes(ChunkState::kReserved).count());
+  }
+  for (const auto& [key, job] : state.sessions.jobs()) {
+    if (pending[&job] != job.devices[index].pending) {
+      return Broken("job ", job.name, " has ", pending[&job].count(),
+                    " bytes pending, booked ",
+                    job.devices[index].pending.count());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuffers(const State& state) {
+  size_t owned = 0;
+  for (const auto& [id, session] : state.sessions.all()) {
+    for (const Holding& holding : session.holdings) {
+      for (const auto& [buffer_id, buffer] : holding.buffers.all()) {
+        const SlotEntry* slot = state.swap.Find(buffer.slot);
+        if (buffer.slot.ok() &&
+            (slot == nullptr || slot->owner.buffer != buffer_id ||
+             slot->owner.session != id)) {
+          return Broken("buffer ", buffer_id.value(), " does not own slot ",
+                        buffer.slot.value());
+        }
+        owned += buffer.slot.ok();
+        const Order* order = state.orders.Find(buffer.order);
+        if (buffer.order.ok() && order == nullptr) {
+          return Broken("buffer ", buffer_id.value(), " is in ended order ",
+                        buffer.order.value());
+        }
+      }
+    }
+  }
+  size_t unordered = 0;
+  for (const auto& [id, slot] : state.swap.slots()) {
+    if (state.sessions.all().count(slot.owner.session) == 0) {
+      return Broken("slot ", id.value(), " has no session");
+    }
+    unordered += slot.state != SlotState::kOrdered;
+  }
+  if (unordered > owned) {
+    return Broken(unordered, " slots in use, ", owned, " buffers own one");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSums(const State& state) {
+  for (const DeviceStatus& d : BuildStatus(state).devices) {
+    const Bytes sum = d.free + d.cached + d.resident + d.moving + d.draining;
+    if (sum == d.pool || (sum > d.pool && d.orphan > Bytes())) continue;
+    return Broken(d.id, ": free ", d.free.count(), " + cached ",
+                  d.cached.count(), " + resident ", d.resident.count(),
+                  " + moving ", d.moving.count(), " + draining ",
+                  d.draining.count(), " != pool ", d.pool.count());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckState(const State& state) {
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    METS_RETURN_IF_ERROR(state.devices[i].ledger.Check());
+    METS_RETURN_IF_ERROR(CheckHoldings(state, i));
+    METS_RETURN_IF_ERROR(CheckRequests(state, i));
+  }
+  METS_RETURN_IF_ERROR(state.swap.Check());
+  METS_RETURN_IF_ERROR(CheckBuffers(state));
+  return CheckSums(state);
+}
+
+}  // namespace mets::core

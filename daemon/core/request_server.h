@@ -1,0 +1,69 @@
+// RequestServer: answers requests for memory.
+#ifndef METS_DAEMON_CORE_REQUEST_SERVER_H_
+#define METS_DAEMON_CORE_REQUEST_SERVER_H_
+
+#include "absl/container/flat_hash_set.h"
+#include "daemon/core/layout.h"
+#include "daemon/core/reclaimer.h"
+#include "daemon/core/retirement.h"
+#include "daemon/core/state.h"
+
+namespace mets::core {
+
+// Takes requests in, and serves each device's queue strictly in order: the
+// overdraft token's holder, then priority, then age. Nobody passes the head,
+// except those who wait for something else than memory: the token, or their own
+// job's limit. A request's memory is reserved as a whole, some of it created,
+// and then granted; what fails is rolled back and waits again.
+//
+// Each request is answered exactly once, unless its session is lost first.
+//
+// Not thread-safe. Borrows the state, the reclaimer and the retirement.
+class RequestServer {
+ public:
+  RequestServer(State* state, Reclaimer* reclaimer, Retirement* retirement)
+      : state_(*state), reclaimer_(*reclaimer), retirement_(*retirement) {}
+
+  void OnAcquire(const Acquire& input);
+  void OnCancel(const Cancel& input);
+  void OnChunkCreated(const ChunkCreated& input);
+
+  // Denies what has passed its deadline.
+  void DenyOverdueRequests();
+  // Grants what can be granted, and orders back what cannot.
+  void Serve(size_t device);
+
+ private:
+  // Null when the request may wait; else what it is told.
+  bool Refused(const Acquire& input, Session& session, size_t* device,
+               Bytes* total);
+  void ServeOne(size_t device, Request& request, bool* blocked);
+  bool TakeToken(size_t device, Request& request);
+  bool WithinLimit(size_t device, Request& request, Job& job);
+  // True when the request's memory has been reserved (or granted).
+  bool Assemble(size_t device, Request& request, const Session& session);
+  void MakeRoom(size_t device, Request& request, const Session& session,
+                const Layout& layout);
+  Bytes TurnOver(size_t device, Bytes need, DomainId domain,
+                 const Layout& layout);
+  const Chunk* NextToRetire(const ChunkLedger& ledger, DomainId domain,
+                            bool own, Bytes need,
+                            const absl::flat_hash_set<ChunkId>& keep) const;
+  void Reserve(size_t device, Request& request, const Layout& layout);
+  void Grant(size_t device, Request& request);
+  void Wait(size_t device, Request& request, bool tight);
+
+  State& state_;
+  Reclaimer& reclaimer_;
+  Retirement& retirement_;
+};
+
+// Gives back what a request has reserved; it waits again.
+void RollBack(State& state, size_t device, Request& request);
+
+// Denies a request, after rolling it back.
+void Answer(State& state, size_t device, Request& request, Deny deny);
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_REQUEST_SERVER_H_

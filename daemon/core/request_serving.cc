@@ -1,0 +1,201 @@
+// How RequestServer serves a device's queue.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/core/denial_text.h"
+#include "daemon/core/request_server.h"
+
+namespace mets::core {
+
+void RequestServer::Serve(size_t index) {
+  Device& device = state_.devices[index];
+  device.retry_at = absl::InfiniteFuture();
+  if (device.queue.all().empty()) return;
+  if (state_.Recovering()) {
+    device.retry_at = state_.grace_end();
+    return;
+  }
+  bool blocked = false;
+  for (Request* request : device.queue.Waiting(device.overdraft.holder())) {
+    ServeOne(index, *request, &blocked);
+  }
+}
+
+void RequestServer::ServeOne(size_t index, Request& request, bool* blocked) {
+  Session& session = *state_.sessions.Find(request.session);
+  if (!session.serves()) return;
+  request.hopeful = false;
+  bool mine = false;  // Served, or answered.
+  if (!TakeToken(index, request)) {
+    Wait(index, request, false);
+  } else if (request.ranges.empty()) {
+    Grant(index, request);
+    mine = true;
+  } else if (!session.job->limit.is_zero() &&
+             request.total > session.job->limit) {
+    // The limit was lowered meanwhile.
+    Answer(
+        state_, index, request,
+        DenyLargerThanLimit(state_, index, request.id, session, request.total));
+    mine = true;
+  } else if (!WithinLimit(index, request, *session.job)) {
+    Wait(index, request, false);
+  } else if (*blocked) {
+    Wait(index, request, true);
+  } else {
+    mine = Assemble(index, request, session);
+    *blocked = !mine;
+  }
+  if (!mine && request.no_wait && !request.hopeful) {
+    Answer(state_, index, request,
+           DenyOverdue(state_, index, request, session));
+  }
+}
+
+bool RequestServer::TakeToken(size_t index, Request& request) {
+  if (request.overdraft && !request.has_token) {
+    request.has_token =
+        state_.devices[index].overdraft.TryTake(request.session);
+    return request.has_token;
+  }
+  return true;
+}
+
+bool RequestServer::WithinLimit(size_t index, Request& request, Job& job) {
+  if (job.limit.is_zero() ||
+      state_.sessions.JobBytes(job, index) + request.total <= job.limit) {
+    return true;
+  }
+  job.devices[index].tight_until = state_.now + kTightFor;
+  const Bytes missing =
+      reclaimer_.EnforceLimit(job, index, request.total, !request.no_wait);
+  request.hopeful = missing.is_zero();
+  return false;
+}
+
+bool RequestServer::Assemble(size_t index, Request& request,
+                             const Session& session) {
+  Device& device = state_.devices[index];
+  const bool can_create = state_.now >= device.create_from;
+  const Bytes creatable = can_create ? device.ledger.creatable() : Bytes();
+  const auto plan = [&](PieceBound bound) {
+    return PlanLayout(device.ledger, session.domain, session.id, request.ranges,
+                      creatable, bound);
+  };
+  Layout layout = plan(PieceBound::kBounded);
+  if (!layout.missing.is_zero()) {
+    Bytes need = layout.missing - retirement_.Coming(index);
+    if (need > Bytes() && can_create) {
+      need -= TurnOver(index, need, session.domain, layout);
+    }
+    if (need <= Bytes()) {  // It is free, only not in the right pieces yet.
+      request.hopeful = true;
+      Wait(index, request, false);
+      return false;
+    }
+    // Pieces that TurnOver has taken are no longer there.
+    Layout rest = plan(PieceBound::kUnbounded);
+    if (!rest.missing.is_zero()) {
+      MakeRoom(index, request, session, rest);
+      return false;
+    }
+    layout = std::move(rest);
+  }
+  Reserve(index, request, layout);
+  return true;
+}
+
+void RequestServer::MakeRoom(size_t index, Request& request,
+                             const Session& session, const Layout& layout) {
+  Wait(index, request, true);
+  Bytes need =
+      layout.missing - retirement_.Coming(index) - state_.orders.Coming(index);
+  if (need > Bytes()) {
+    need -= reclaimer_.Reclaim({index, need, session.job, nullptr},
+                               !request.no_wait);
+  }
+  request.hopeful = need <= Bytes();
+}
+
+Bytes RequestServer::TurnOver(size_t index, Bytes need, DomainId domain,
+                              const Layout& layout) {
+  const ChunkLedger& ledger = state_.devices[index].ledger;
+  absl::flat_hash_set<ChunkId> keep;
+  for (const Layout::Piece& piece : layout.pieces) {
+    if (piece.chunk.ok()) keep.insert(piece.chunk);
+  }
+  Bytes taken;
+  for (bool own : {false, true}) {
+    while (taken < need) {
+      const Chunk* chunk =
+          NextToRetire(ledger, domain, own, need - taken, keep);
+      if (chunk == nullptr) break;
+      taken += chunk->size;
+      retirement_.RetireChunk(index, chunk->id);
+    }
+  }
+  return taken;
+}
+
+// The smallest chunk that is enough, else the largest there is.
+const Chunk* RequestServer::NextToRetire(
+    const ChunkLedger& ledger, DomainId domain, bool own, Bytes need,
+    const absl::flat_hash_set<ChunkId>& keep) const {
+  const Chunk* best = nullptr;
+  const auto better = [&](const Chunk& chunk) {
+    if (best == nullptr) return true;
+    if (best->size >= need)
+      return chunk.size >= need && chunk.size < best->size;
+    return chunk.size > best->size;
+  };
+  for (DomainId candidate : ledger.Domains()) {
+    if ((candidate == domain) != own) continue;
+    for (size_t i = 0; i < ledger.classes().size(); ++i) {
+      for (const Chunk* chunk : ledger.Free(candidate, i)) {
+        if (!better(*chunk)) break;  // Of one size, all are alike.
+        if (keep.count(chunk->id) > 0 || !retirement_.CanRetire(*chunk)) {
+          continue;
+        }
+        best = chunk;
+      }
+    }
+  }
+  return best;
+}
+
+void RequestServer::Reserve(size_t index, Request& request,
+                            const Layout& layout) {
+  Device& device = state_.devices[index];
+  Job& job = *state_.sessions.Find(request.session)->job;
+  request.assembling = true;
+  request.range_chunks = layout.range_pieces;
+  for (const Layout::Piece& piece : layout.pieces) {
+    ChunkId chunk = piece.chunk;
+    const Bytes size = device.ledger.classes()[piece.size_class];
+    if (chunk.ok()) {
+      device.ledger.Reserve(chunk, request.number);
+    } else {
+      chunk = state_.chunk_ids.Next();
+      device.ledger.StartCreating(chunk, piece.size_class,
+                                  state_.sessions.Find(request.session)->domain,
+                                  request.number);
+      state_.Send(CreateChunk{device.config.id, chunk, size});
+      ++request.creating;
+    }
+    request.chunks.push_back(chunk);
+    job.devices[index].pending += size;
+  }
+  if (request.creating == 0) Grant(index, request);
+}
+
+void RequestServer::Wait(size_t index, Request& request, bool tight) {
+  Device& device = state_.devices[index];
+  if (tight) device.tight_until = state_.now + kTightFor;
+  device.retry_at = std::min(device.retry_at, state_.now + kRetryAfter);
+  if (request.waited) return;
+  request.waited = true;
+  Session& session = *state_.sessions.Find(request.session);
+  ++session.job->devices[index].waits;
+}
+
+}  // namespace mets::core

@@ -1,0 +1,71 @@
+#include "daemon/core/session_exit.h"
+
+#include <utility>
+
+#include "daemon/core/request_server.h"
+
+namespace mets::core {
+namespace {
+
+void DropRequests(State& state, Session& session) {
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    Device& device = state.devices[i];
+    for (Request* request : device.queue.OfSession(session.id)) {
+      RollBack(state, i, *request);
+      if (request->waited) {
+        session.job->devices[i].wait_time += state.now - request->arrived;
+      }
+      device.queue.Remove(request->number);
+    }
+    device.overdraft.Drop(session.id);
+  }
+}
+
+}  // namespace
+
+void Silence(State& state, Session& session) {
+  DropRequests(state, session);
+  for (const Order& order : state.orders.TakeSession(session.id)) {
+    if (order.kind != OrderKind::kEvict) continue;
+    BufferTable& buffers = session.holdings[order.device].buffers;
+    for (const Order::Candidate& candidate : order.candidates) {
+      Buffer* buffer = buffers.Find(candidate.buffer);
+      if (buffer != nullptr) buffer->order = OrderId();
+    }
+  }
+  session.unresponsive = false;
+  session.parts.clear();
+  for (Holding& holding : session.holdings) holding.told_tight = false;
+  state.StirAll();
+}
+
+void RefuseSession(State& state, Session& session, std::string reason) {
+  Silence(state, session);
+  session.presence = Presence::kRefused;
+  session.awaits_snapshot = false;
+  session.recovering = false;
+  for (Holding& holding : session.holdings) holding.attached = false;
+  state.Send(Refuse{session.id, std::move(reason)});
+}
+
+void EndSession(State& state, Retirement& retirement, Session& session) {
+  Silence(state, session);
+  const SessionId id = session.id;
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    Holding& holding = session.holdings[i];
+    ChunkLedger& ledger = state.devices[i].ledger;
+    for (ChunkId chunk : holding.chunks) ledger.Release(chunk);
+    ledger.ChangeOrphan(Bytes() - holding.orphan);
+    ledger.ForgetSession(id);
+  }
+  std::vector<SlotId> slots;
+  for (const auto& [slot, entry] : state.swap.slots()) {
+    if (entry.owner.session == id) slots.push_back(slot);
+  }
+  for (SlotId slot : slots) state.swap.Free(slot);
+  state.sessions.Remove(id, state.now);
+  retirement.OnSessionGone();
+  state.StirAll();
+}
+
+}  // namespace mets::core

@@ -1,0 +1,98 @@
+#include "daemon/core/session_table.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace mets::core {
+
+Session& SessionTable::Add(SessionId id, DomainId domain,
+                           const std::string& name) {
+  auto [it, added] = sessions_.try_emplace(id);
+  METS_CHECK(added) << "session " << id << " exists";
+  Session& session = it->second;
+  session.id = id;
+  session.domain = domain;
+  session.holdings.resize(devices_);
+  Job& job = jobs_[{domain, name}];
+  job.domain = domain;
+  job.name = name;
+  job.devices.resize(devices_);
+  job.empty_since = absl::InfiniteFuture();
+  job.sessions.insert(id);
+  session.job = &job;
+  return session;
+}
+
+void SessionTable::Remove(SessionId id, absl::Time now) {
+  auto it = sessions_.find(id);
+  METS_CHECK(it != sessions_.end()) << "no session " << id;
+  Job& job = *it->second.job;
+  job.sessions.erase(id);
+  if (job.sessions.empty()) job.empty_since = now;
+  for (size_t i = 0; i < devices_; ++i) {
+    AddTotals(it->second.holdings[i].totals, &job.devices[i].ended);
+  }
+  sessions_.erase(it);
+}
+
+Session* SessionTable::Find(SessionId id) {
+  auto it = sessions_.find(id);
+  return it == sessions_.end() ? nullptr : &it->second;
+}
+
+Job* SessionTable::FindJob(DomainId domain, const std::string& name) {
+  auto it = jobs_.find({domain, name});
+  return it == jobs_.end() ? nullptr : &it->second;
+}
+
+Bytes SessionTable::JobBytes(const Job& job, size_t device) const {
+  Bytes sum = job.devices[device].pending;
+  for (SessionId id : job.sessions) {
+    sum += sessions_.at(id).holdings[device].bytes();
+  }
+  return sum;
+}
+
+bool SessionTable::Attached(const Job& job, size_t device) const {
+  return std::any_of(
+      job.sessions.begin(), job.sessions.end(),
+      [&](SessionId id) { return sessions_.at(id).holdings[device].attached; });
+}
+
+void SessionTable::DropEmptyJobs(absl::Time now, absl::Duration age) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    it = it->second.empty_since + age <= now ? jobs_.erase(it) : std::next(it);
+  }
+}
+
+absl::Time SessionTable::NextDrop(absl::Duration age) const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [key, job] : jobs_) {
+    next = std::min(next, job.empty_since + age);
+  }
+  return next;
+}
+
+void AddTotals(const Totals& from, Totals* to) {
+  to->evicted += from.evicted;
+  to->restored += from.restored;
+  to->evictions += from.evictions;
+  to->restores += from.restores;
+  to->unobserved_accesses += from.unobserved_accesses;
+  to->peak_live = std::max(to->peak_live, from.peak_live);
+  to->peak_resident = std::max(to->peak_resident, from.peak_resident);
+}
+
+void RaiseTotals(const Totals& from, Totals* to) {
+  to->evicted = std::max(to->evicted, from.evicted);
+  to->restored = std::max(to->restored, from.restored);
+  to->evictions = std::max(to->evictions, from.evictions);
+  to->restores = std::max(to->restores, from.restores);
+  to->unobserved_accesses =
+      std::max(to->unobserved_accesses, from.unobserved_accesses);
+  to->peak_live = std::max(to->peak_live, from.peak_live);
+  to->peak_resident = std::max(to->peak_resident, from.peak_resident);
+}
+
+}  // namespace mets::core

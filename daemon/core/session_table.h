@@ -1,0 +1,135 @@
+// SessionTable: sessions, and the jobs they form.
+#ifndef METS_DAEMON_CORE_SESSION_TABLE_H_
+#define METS_DAEMON_CORE_SESSION_TABLE_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "daemon/core/buffer_table.h"
+#include "daemon/core/types.h"
+
+namespace mets::core {
+
+// What a session has on one device.
+struct Holding {
+  bool attached = false;
+  std::set<ChunkId> chunks;
+  Bytes chunk_bytes;
+  Bytes orphan;       // In chunks of earlier epochs.
+  Bytes orphan_swap;  // In extents of earlier epochs.
+  Bytes cached;       // Reported; never more than bytes().
+  Bytes pinned;       // Reported.
+  Totals totals;
+  BufferTable buffers;
+  bool told_tight = false;
+  // No Trim before: the last one brought less than was reported as cached.
+  absl::Time trim_from = absl::InfinitePast();
+
+  Bytes bytes() const { return chunk_bytes + orphan; }
+  Bytes resident() const { return bytes() - cached; }
+};
+
+enum class Presence {
+  kExpected,  // A record of an earlier daemon.
+  kConnected,
+  kLost,     // Its stream has ended, its process not.
+  kRefused,  // It broke the rules; its process may still hold memory.
+};
+
+struct Job;
+
+struct Session {
+  SessionId id;
+  DomainId domain;
+  Job* job = nullptr;
+  Presence presence = Presence::kConnected;
+  // Nothing is granted to it until its Snapshot is complete.
+  bool awaits_snapshot = false;
+  // It comes from an earlier daemon: devices open once it is back.
+  bool recovering = false;
+  bool unresponsive = false;
+  std::vector<Holding> holdings;  // By device.
+  std::vector<Snapshot> parts;    // Of the snapshot, so far.
+  // Extents whose descriptors it has; false: sent, but perhaps lost.
+  std::map<ExtentId, bool> extents;
+
+  bool connected() const { return presence == Presence::kConnected; }
+  // Can be granted memory and can follow orders.
+  bool serves() const {
+    return connected() && !awaits_snapshot && !unresponsive;
+  }
+};
+
+// A job's part on one device.
+struct JobOnDevice {
+  Bytes pending;  // Reserved for its requests.
+  Totals ended;   // Of sessions that have ended.
+  absl::Time tight_until = absl::InfinitePast();
+  int64_t waits = 0;
+  absl::Duration wait_time;
+};
+
+// The sessions that share one quota. It outlives its last session for a while,
+// for the sake of its totals.
+struct Job {
+  DomainId domain;
+  std::string name;
+  uint32_t uid = 0;
+  Bytes limit;      // Zero: none.
+  Bytes guarantee;  // Zero: none.
+  int priority = 0;
+  std::set<SessionId> sessions;  // Expected ones included.
+  absl::Time last_active = absl::InfinitePast();
+  absl::Time empty_since = absl::InfiniteFuture();
+  std::vector<JobOnDevice> devices;
+};
+
+// Not thread-safe. Sessions and jobs stay at their address while they exist.
+class SessionTable {
+ public:
+  explicit SessionTable(size_t devices) : devices_(devices) {}
+
+  // REQUIRES: no session has the id. Sessions of one (domain, job name) form
+  // one job.
+  Session& Add(SessionId id, DomainId domain, const std::string& job);
+  // The job stays, empty since `now` when this was its last session.
+  void Remove(SessionId id, absl::Time now);
+  // Null when there is none.
+  Session* Find(SessionId id);
+  Job* FindJob(DomainId domain, const std::string& name);
+  std::map<SessionId, Session>& all() { return sessions_; }
+  const std::map<SessionId, Session>& all() const { return sessions_; }
+  std::map<std::pair<DomainId, std::string>, Job>& jobs() { return jobs_; }
+  const std::map<std::pair<DomainId, std::string>, Job>& jobs() const {
+    return jobs_;
+  }
+
+  // Bytes that the job's sessions have on a device, and those reserved for it.
+  Bytes JobBytes(const Job& job, size_t device) const;
+  bool Attached(const Job& job, size_t device) const;
+
+  // Removes jobs that have been empty for `age`.
+  void DropEmptyJobs(absl::Time now, absl::Duration age);
+  // When the next one will have been; InfiniteFuture without one.
+  absl::Time NextDrop(absl::Duration age) const;
+
+ private:
+  const size_t devices_;
+  std::map<SessionId, Session> sessions_;
+  std::map<std::pair<DomainId, std::string>, Job> jobs_;
+};
+
+// Adds `from`'s counters to `to`'s; the larger peak stays.
+void AddTotals(const Totals& from, Totals* to);
+// Raises every counter of `to` to `from`'s; counters never go back.
+void RaiseTotals(const Totals& from, Totals* to);
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_SESSION_TABLE_H_

@@ -1,0 +1,65 @@
+#include "daemon/core/state.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace mets::core {
+
+State::State(CoreConfig core_config,
+             std::unique_ptr<VictimPolicy> victim_policy)
+    : config(std::move(core_config)),
+      policy(std::move(victim_policy)),
+      sessions(config.devices.size()),
+      swap(config.swap_limit) {
+  METS_CHECK(!config.devices.empty()) << "a core without devices";
+  METS_CHECK(policy != nullptr) << "a core without policy";
+  devices.reserve(config.devices.size());
+  for (const DeviceConfig& device : config.devices) {
+    devices.emplace_back(device);
+  }
+}
+
+void State::Send(SessionAction action) { actions.push_back(std::move(action)); }
+
+void State::Send(MemoryAction action) { actions.push_back(std::move(action)); }
+
+Device* State::FindDevice(const std::string& name, size_t* index) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (!name.empty() && devices[i].config.name != name) continue;
+    *index = i;
+    return &devices[i];
+  }
+  return nullptr;
+}
+
+Session* State::Speaker(SessionId id) {
+  Session* session = sessions.Find(id);
+  return session != nullptr && session->connected() ? session : nullptr;
+}
+
+bool State::JobActive(const Job& job) const {
+  return now - job.last_active < kIdleAfter;
+}
+
+bool State::Recovering() const {
+  if (now >= grace_end()) return false;
+  for (const auto& [id, session] : sessions.all()) {
+    if (session.presence == Presence::kExpected || session.recovering) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void State::StirAll() {
+  for (Device& device : devices) device.stir = true;
+}
+
+void State::WatchLimit(const Job& job) {
+  if (job.limit.is_zero()) return;
+  over_limit.insert({job.domain, job.name});
+  StirAll();
+}
+
+}  // namespace mets::core

@@ -1,0 +1,104 @@
+// State: everything the core knows. Its parts change it together, within one
+// Step.
+#ifndef METS_DAEMON_CORE_STATE_H_
+#define METS_DAEMON_CORE_STATE_H_
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "daemon/core/chunk_ledger.h"
+#include "daemon/core/id_counter.h"
+#include "daemon/core/order_book.h"
+#include "daemon/core/overdraft.h"
+#include "daemon/core/request_queue.h"
+#include "daemon/core/session_table.h"
+#include "daemon/core/swap_book.h"
+#include "daemon/core/types.h"
+#include "daemon/core/victim_policy.h"
+
+namespace mets::core {
+
+// Why a device's head request could not be served at the last attempt.
+enum class Obstacle {
+  kNone,
+  kSwapFull,   // Buffers could leave, but swap space has no room.
+  kPinned,     // What is left is pinned, held or fixed.
+  kProtected,  // What is left belongs to active jobs' guarantees.
+  kSilent,     // What is left belongs to sessions that do not answer.
+};
+
+struct Device {
+  explicit Device(const DeviceConfig& device_config)
+      : config(device_config),
+        ledger(device_config.pool, device_config.chunk_classes) {}
+
+  DeviceConfig config;
+  ChunkLedger ledger;
+  RequestQueue queue;
+  Overdraft overdraft;
+  absl::Time tight_until = absl::InfinitePast();
+  // Something may have become possible: serve the queue in this Step.
+  bool stir = false;
+  // When to try again what was not possible.
+  absl::Time retry_at = absl::InfiniteFuture();
+  // No search for victims before: the last one found none.
+  absl::Time search_from = absl::InfinitePast();
+  Obstacle obstacle = Obstacle::kNone;
+  // The driver could not create a chunk: why, and until when not to ask again.
+  absl::Time create_from = absl::InfinitePast();
+  std::string create_error;
+};
+
+// Not thread-safe. Owned by Core; its parts borrow it.
+struct State {
+  State(CoreConfig core_config, std::unique_ptr<VictimPolicy> victim_policy);
+
+  // Queues an action.
+  void Send(SessionAction action);
+  void Send(MemoryAction action);
+
+  // The device called `name` (the first when empty); null when there is none.
+  Device* FindDevice(const std::string& name, size_t* index);
+  // The session, if what it says counts: connected, not refused.
+  Session* Speaker(SessionId id);
+  bool JobActive(const Job& job) const;
+  // True while sessions of an earlier daemon may still come back.
+  bool Recovering() const;
+  absl::Time grace_end() const { return started + config.recovery_grace; }
+  // Something may have become possible on every device.
+  void StirAll();
+  // The job has more than its limit and should lose the rest.
+  void WatchLimit(const Job& job);
+
+  const CoreConfig config;
+  const std::unique_ptr<VictimPolicy> policy;
+  absl::Time now = absl::InfinitePast();
+  absl::Time started = absl::InfinitePast();
+  std::vector<Device> devices;
+  SessionTable sessions;
+  OrderBook orders;
+  SwapBook swap;
+  IdCounter<ChunkId> chunk_ids;
+  // Jobs to bring below their limit.
+  std::set<std::pair<DomainId, std::string>> over_limit;
+  absl::Time swap_grow_from = absl::InfinitePast();  // As create_from.
+  std::string swap_error;
+  std::vector<Action> actions;
+};
+
+// How long after the last shortage a device stays tight.
+inline constexpr absl::Duration kTightFor = absl::Seconds(2);
+// A job that did nothing for this long is idle: its guarantee rests.
+inline constexpr absl::Duration kIdleAfter = absl::Seconds(1);
+// How often what was not possible is tried again.
+inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(10);
+// How long totals of a job without sessions are kept.
+inline constexpr absl::Duration kKeepJob = absl::Seconds(60);
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_STATE_H_

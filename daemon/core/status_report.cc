@@ -1,0 +1,119 @@
+#include "daemon/core/status_report.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mets::core {
+namespace {
+
+DeviceStatus DescribeDevice(const State& state, size_t index) {
+  const Device& device = state.devices[index];
+  const ChunkLedger& ledger = device.ledger;
+  DeviceStatus status;
+  status.id = device.config.name;
+  status.kind = device.config.kind;
+  status.pool = ledger.pool();
+  status.free = ledger.creatable() + ledger.bytes(ChunkState::kFree);
+  status.moving = ledger.bytes(ChunkState::kCreating) +
+                  ledger.bytes(ChunkState::kReserved) +
+                  ledger.bytes(ChunkState::kDestroying);
+  status.draining =
+      ledger.bytes(ChunkState::kDraining) + ledger.bytes(ChunkState::kLost);
+  status.orphan = ledger.orphan();
+  status.swap_used = state.swap.bytes(index, SlotState::kFull);
+  status.swap_clean = state.swap.bytes(index, SlotState::kClean);
+  status.swap_limit = state.swap.limit();
+  for (const auto& [id, session] : state.sessions.all()) {
+    const Holding& holding = session.holdings[index];
+    status.cached += holding.cached;
+    status.resident += holding.resident();
+    status.swap_used += holding.orphan_swap;
+  }
+  return status;
+}
+
+void AddSession(const State& state, const Session& session, size_t index,
+                JobStatus* status) {
+  const Holding& holding = session.holdings[index];
+  if (session.presence != Presence::kExpected) ++status->sessions;
+  status->resident += holding.resident();
+  status->cached += holding.cached;
+  status->swapped += holding.buffers.swapped();
+  status->pinned += std::min(holding.pinned, holding.resident());
+  status->held += std::min(holding.buffers.held(), holding.resident());
+  status->unresponsive_sessions += session.unresponsive;
+  status->waiting += state.devices[index].queue.WaitingOf(session.id);
+  Totals& totals = status->totals;
+  totals.evicted += holding.totals.evicted;
+  totals.restored += holding.totals.restored;
+  totals.evictions += holding.totals.evictions;
+  totals.restores += holding.totals.restores;
+  totals.unobserved_accesses += holding.totals.unobserved_accesses;
+  totals.peak_live += holding.totals.peak_live;
+  totals.peak_resident += holding.totals.peak_resident;
+}
+
+bool HasCounters(const JobOnDevice& job) {
+  const Totals& t = job.ended;
+  return job.waits > 0 || t.evictions > 0 || t.restores > 0 ||
+         t.unobserved_accesses > 0 || !t.peak_live.is_zero();
+}
+
+// Peaks: what the sessions of now reached together, or an ended one alone.
+JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
+  JobStatus status;
+  status.name = job.name;
+  status.device = state.devices[index].config.name;
+  status.domain = job.domain;
+  status.uid = job.uid;
+  status.limit = job.limit;
+  status.guarantee = job.guarantee;
+  status.priority = job.priority;
+  status.waits_total = job.devices[index].waits;
+  status.wait_total = job.devices[index].wait_time;
+  for (SessionId id : job.sessions) {
+    AddSession(state, state.sessions.all().at(id), index, &status);
+  }
+  AddTotals(job.devices[index].ended, &status.totals);
+  return status;
+}
+
+bool Listed(const State& state, const Job& job, size_t index) {
+  return state.sessions.Attached(job, index) ||
+         HasCounters(job.devices[index]) ||
+         !state.sessions.JobBytes(job, index).is_zero();
+}
+
+SessionHolding DescribeHolding(const State& state, const Session& session) {
+  SessionHolding holding;
+  holding.session = session.id;
+  holding.domain = session.domain;
+  holding.job = session.job->name;
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    const Bytes bytes = session.holdings[i].bytes();
+    if (bytes.is_zero()) continue;
+    holding.held.emplace_back(state.devices[i].config.name, bytes);
+  }
+  return holding;
+}
+
+}  // namespace
+
+Status BuildStatus(const State& state) {
+  Status status;
+  status.policy = state.policy->name();
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    status.devices.push_back(DescribeDevice(state, i));
+    for (const auto& [key, job] : state.sessions.jobs()) {
+      if (Listed(state, job, i)) {
+        status.jobs.push_back(DescribeJob(state, job, i));
+      }
+    }
+  }
+  for (const auto& [id, session] : state.sessions.all()) {
+    status.sessions.push_back(DescribeHolding(state, session));
+  }
+  return status;
+}
+
+}  // namespace mets::core

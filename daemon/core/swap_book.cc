@@ -1,0 +1,211 @@
+#include "daemon/core/swap_book.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace mets::core {
+namespace {
+
+constexpr size_t kMostPieces = 64;
+
+}  // namespace
+
+Bytes SwapBook::DomainBytes(DomainId domain) const {
+  Bytes sum;
+  for (const auto& [id, extent] : extents_) {
+    if (extent.domain == domain) sum += extent.space.size();
+  }
+  return sum;
+}
+
+Bytes SwapBook::DomainFree(DomainId domain) const {
+  Bytes sum;
+  for (const auto& [id, extent] : extents_) {
+    if (extent.domain == domain && extent.state == ExtentState::kReady) {
+      sum += extent.space.free();
+    }
+  }
+  return sum;
+}
+
+bool SwapBook::Growing(DomainId domain) const {
+  for (const auto& [id, extent] : extents_) {
+    if (extent.domain == domain && extent.state == ExtentState::kCreating) {
+      return true;
+    }
+  }
+  return false;
+}
+
+ExtentId SwapBook::StartCreating(DomainId domain, Bytes size) {
+  METS_CHECK(size > Bytes() && size <= growable())
+      << "an extent of " << size << " with " << growable() << " left";
+  const ExtentId id = extent_ids_.Next();
+  extents_.emplace(
+      id, ExtentEntry{id, domain, ExtentState::kCreating, ExtentSpace(size)});
+  extent_bytes_ += size;
+  return id;
+}
+
+ExtentEntry& SwapBook::Get(ExtentId id, ExtentState expected) {
+  auto it = extents_.find(id);
+  METS_CHECK(it != extents_.end()) << "no extent " << id;
+  METS_CHECK(it->second.state == expected)
+      << "extent " << id << " is in state "
+      << static_cast<int>(it->second.state);
+  return it->second;
+}
+
+void SwapBook::Created(ExtentId id) {
+  Get(id, ExtentState::kCreating).state = ExtentState::kReady;
+}
+
+void SwapBook::CreateFailed(ExtentId id) {
+  extent_bytes_ -= Get(id, ExtentState::kCreating).space.size();
+  extents_.erase(id);
+}
+
+void SwapBook::Drain(ExtentId id) {
+  ExtentEntry& extent = Get(id, ExtentState::kReady);
+  METS_CHECK(extent.space.empty()) << "extent " << id << " has slots";
+  extent.state = ExtentState::kDraining;
+}
+
+void SwapBook::StartDestroying(ExtentId id) {
+  Get(id, ExtentState::kDraining).state = ExtentState::kDestroying;
+}
+
+void SwapBook::Destroyed(ExtentId id) {
+  extent_bytes_ -= Get(id, ExtentState::kDestroying).space.size();
+  extents_.erase(id);
+}
+
+const ExtentEntry* SwapBook::FindExtent(ExtentId id) const {
+  auto it = extents_.find(id);
+  return it == extents_.end() ? nullptr : &it->second;
+}
+
+std::optional<SlotId> SwapBook::Allocate(DomainId domain, Bytes size,
+                                         const SlotOwner& owner) {
+  SlotEntry entry;
+  if (!TakePieces(domain, size, &entry.slot.pieces)) return std::nullopt;
+  const SlotId id = slot_ids_.Next();
+  entry.slot.id = id;
+  entry.size = size;
+  entry.domain = domain;
+  entry.owner = owner;
+  Count(entry) += size;
+  slots_.emplace(id, std::move(entry));
+  return id;
+}
+
+bool SwapBook::TakePieces(DomainId domain, Bytes size,
+                          std::vector<SlotPiece>* pieces) {
+  const auto usable = [&](const ExtentEntry& extent) {
+    return extent.domain == domain && extent.state == ExtentState::kReady &&
+           !extent.space.free().is_zero();
+  };
+  for (auto& [id, extent] : extents_) {
+    if (!usable(extent)) continue;
+    if (const auto offset = extent.space.TakeWhole(size)) {
+      pieces->push_back({id, *offset, size});
+      return true;
+    }
+  }
+  if (DomainFree(domain) < size) return false;
+  Bytes left = size;
+  for (auto& [id, extent] : extents_) {
+    while (!left.is_zero() && usable(extent) && pieces->size() < kMostPieces) {
+      const ExtentSpace::Part part = extent.space.TakePart(left);
+      pieces->push_back({id, part.offset, part.size});
+      left -= part.size;
+    }
+  }
+  if (left.is_zero()) return true;
+  GivePieces(*pieces);
+  pieces->clear();
+  return false;
+}
+
+void SwapBook::GivePieces(const std::vector<SlotPiece>& pieces) {
+  for (const SlotPiece& piece : pieces) {
+    extents_.at(piece.extent).space.Give(piece.offset, piece.size);
+  }
+}
+
+Bytes& SwapBook::Count(const SlotEntry& entry) {
+  return bytes_[{entry.owner.device, entry.state}];
+}
+
+void SwapBook::Free(SlotId id) {
+  auto it = slots_.find(id);
+  METS_CHECK(it != slots_.end()) << "no slot " << id;
+  Count(it->second) -= it->second.size;
+  GivePieces(it->second.slot.pieces);
+  slots_.erase(it);
+}
+
+void SwapBook::SetState(SlotId id, SlotState state) {
+  auto it = slots_.find(id);
+  METS_CHECK(it != slots_.end()) << "no slot " << id;
+  Count(it->second) -= it->second.size;
+  it->second.state = state;
+  Count(it->second) += it->second.size;
+}
+
+const SlotEntry* SwapBook::Find(SlotId id) const {
+  auto it = slots_.find(id);
+  return it == slots_.end() ? nullptr : &it->second;
+}
+
+Bytes SwapBook::bytes(size_t device, SlotState state) const {
+  auto it = bytes_.find({device, state});
+  return it == bytes_.end() ? Bytes() : it->second;
+}
+
+absl::Status SwapBook::Check() const {
+  std::map<ExtentId, Bytes> used;
+  std::map<std::pair<size_t, SlotState>, Bytes> sums;
+  for (const auto& [id, entry] : slots_) {
+    Bytes sum;
+    for (const SlotPiece& piece : entry.slot.pieces) {
+      sum += piece.size;
+      used[piece.extent] += piece.size;
+      const ExtentEntry* extent = FindExtent(piece.extent);
+      if (extent == nullptr || extent->domain != entry.domain ||
+          extent->state != ExtentState::kReady) {
+        return absl::InternalError(
+            absl::StrCat("slot ", id.value(), " lies in a wrong extent"));
+      }
+    }
+    sums[{entry.owner.device, entry.state}] += entry.size;
+    if (sum != entry.size) {
+      return absl::InternalError(absl::StrCat(
+          "slot ", id.value(), " has pieces of ", sum.count(), " bytes"));
+    }
+  }
+  Bytes total;
+  for (const auto& [id, extent] : extents_) {
+    total += extent.space.size();
+    if (extent.space.free() + used[id] != extent.space.size()) {
+      return absl::InternalError(absl::StrCat(
+          "extent ", id.value(), ": ", extent.space.free().count(), " free + ",
+          used[id].count(), " used != ", extent.space.size().count()));
+    }
+  }
+  if (total != extent_bytes_ || total > limit_) {
+    return absl::InternalError(absl::StrCat("extents of ", total.count(),
+                                            " bytes, limit ", limit_.count()));
+  }
+  for (const auto& [key, bytes] : bytes_) {
+    if (bytes == sums[key]) continue;
+    return absl::InternalError(absl::StrCat(
+        "device ", key.first, ": slots in state ", static_cast<int>(key.second),
+        " have ", sums[key].count(), " bytes, not ", bytes.count()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mets::core

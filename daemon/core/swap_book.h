@@ -1,0 +1,112 @@
+// SwapBook: extents, and the slots in them.
+#ifndef METS_DAEMON_CORE_SWAP_BOOK_H_
+#define METS_DAEMON_CORE_SWAP_BOOK_H_
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "daemon/core/extent_space.h"
+#include "daemon/core/id_counter.h"
+#include "daemon/core/types.h"
+
+namespace mets::core {
+
+enum class SlotState {
+  kOrdered,  // An order's: its client may be writing.
+  kFull,     // Holds the bytes of a swapped buffer.
+  kClean,    // Holds the bytes of a resident buffer as well.
+};
+
+// Whose slot it is.
+struct SlotOwner {
+  SessionId session;
+  size_t device = 0;
+  BufferId buffer;
+};
+
+struct SlotEntry {
+  Slot slot;
+  Bytes size;
+  DomainId domain;
+  SlotOwner owner;
+  SlotState state = SlotState::kOrdered;
+};
+
+enum class ExtentState { kCreating, kReady, kDraining, kDestroying };
+
+struct ExtentEntry {
+  ExtentId id;
+  DomainId domain;
+  ExtentState state = ExtentState::kCreating;
+  ExtentSpace space;
+};
+
+// The swap space: the sum of all extents never exceeds the limit. An extent is
+// one domain's for its life; a slot lies in extents of its domain, in up to
+// 64 pieces.
+//
+// Not thread-safe. Wrong transitions are METS_CHECKs.
+class SwapBook {
+ public:
+  explicit SwapBook(Bytes limit) : limit_(limit) {}
+
+  Bytes limit() const { return limit_; }
+  // What further extents may have.
+  Bytes growable() const { return limit_ - extent_bytes_; }
+  // Bytes in all extents of a domain, and those not in slots.
+  Bytes DomainBytes(DomainId domain) const;
+  Bytes DomainFree(DomainId domain) const;
+  bool Growing(DomainId domain) const;
+
+  // --- extents -------------------------------------------------------------
+  // REQUIRES: size <= growable().
+  ExtentId StartCreating(DomainId domain, Bytes size);
+  void Created(ExtentId id);
+  void CreateFailed(ExtentId id);
+  // An empty extent takes no more slots. REQUIRES: it is ready and empty.
+  void Drain(ExtentId id);
+  void StartDestroying(ExtentId id);
+  void Destroyed(ExtentId id);
+  // Null when there is no such extent.
+  const ExtentEntry* FindExtent(ExtentId id) const;
+  const std::map<ExtentId, ExtentEntry>& extents() const { return extents_; }
+
+  // --- slots ---------------------------------------------------------------
+  // A slot of `size` bytes in state kOrdered; nothing when the domain's extents
+  // have no room for it.
+  std::optional<SlotId> Allocate(DomainId domain, Bytes size,
+                                 const SlotOwner& owner);
+  void Free(SlotId id);
+  void SetState(SlotId id, SlotState state);
+  // Null when there is no such slot. Valid until it is freed.
+  const SlotEntry* Find(SlotId id) const;
+  const std::map<SlotId, SlotEntry>& slots() const { return slots_; }
+
+  // Bytes of a device's slots in a state.
+  Bytes bytes(size_t device, SlotState state) const;
+
+  // OK, or INTERNAL with what does not add up.
+  absl::Status Check() const;
+
+ private:
+  bool TakePieces(DomainId domain, Bytes size, std::vector<SlotPiece>* pieces);
+  void GivePieces(const std::vector<SlotPiece>& pieces);
+  ExtentEntry& Get(ExtentId id, ExtentState expected);
+  Bytes& Count(const SlotEntry& entry);
+
+  const Bytes limit_;
+  Bytes extent_bytes_;
+  IdCounter<ExtentId> extent_ids_;
+  IdCounter<SlotId> slot_ids_;
+  std::map<ExtentId, ExtentEntry> extents_;
+  std::map<SlotId, SlotEntry> slots_;
+  std::map<std::pair<size_t, SlotState>, Bytes> bytes_;
+};
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_SWAP_BOOK_H_

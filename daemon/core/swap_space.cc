@@ -1,0 +1,138 @@
+#include "daemon/core/swap_space.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace mets::core {
+namespace {
+
+constexpr Bytes kGranule = KiB(64);
+constexpr Bytes kSmallestGrowth = MiB(64);
+constexpr absl::Duration kRetryCreation = absl::Seconds(1);
+
+Bytes RoundDown(Bytes amount) { return kGranule * (amount / kGranule); }
+
+}  // namespace
+
+std::optional<SlotId> SwapSpace::SlotFor(const Session& session, size_t device,
+                                         Buffer& buffer) {
+  if (buffer.slot.ok()) {
+    state_.swap.SetState(buffer.slot, SlotState::kOrdered);
+    return buffer.slot;
+  }
+  const Bytes size = buffer.size.RoundUpTo(kGranule);
+  const SlotOwner owner{session.id, device, buffer.id};
+  auto slot = state_.swap.Allocate(session.domain, size, owner);
+  const bool full = RoundDown(state_.swap.growable()).is_zero();
+  if (!slot && full && !Growing(session.domain) &&
+      ReclaimClean(session.domain, size)) {
+    slot = state_.swap.Allocate(session.domain, size, owner);
+  }
+  if (slot) buffer.slot = *slot;
+  return slot;
+}
+
+void SwapSpace::FreeSlot(Buffer& buffer) {
+  if (!buffer.slot.ok()) return;
+  state_.swap.Free(buffer.slot);
+  buffer.slot = SlotId();
+}
+
+bool SwapSpace::Growing(DomainId domain) const {
+  return state_.swap.Growing(domain);
+}
+
+void SwapSpace::Grow(DomainId domain, Bytes wanted) {
+  if (Growing(domain) || state_.now < state_.swap_grow_from) return;
+  wanted = wanted.RoundUpTo(kGranule);
+  const Bytes left = RoundDown(state_.swap.growable());
+  if (left < wanted) TakeFromOthers(domain, wanted - left);
+  if (left.is_zero()) return;
+  Bytes size =
+      std::max({kSmallestGrowth, wanted, state_.swap.DomainBytes(domain)});
+  size = std::min({size, std::max(kGranule, state_.config.extent_size), left});
+  const ExtentId extent = state_.swap.StartCreating(domain, size);
+  state_.Send(CreateExtent{extent, domain, size});
+}
+
+void SwapSpace::OnExtentCreated(const ExtentCreated& input) {
+  if (input.status.ok()) {
+    state_.swap.Created(input.extent);
+    state_.swap_error.clear();
+  } else {
+    state_.swap.CreateFailed(input.extent);
+    state_.swap_grow_from = state_.now + kRetryCreation;
+    state_.swap_error = std::string(input.status.message());
+  }
+  for (Device& device : state_.devices) {
+    device.search_from = absl::InfinitePast();
+    device.stir = true;
+  }
+}
+
+bool SwapSpace::ReclaimClean(DomainId domain, Bytes wanted) {
+  std::vector<std::pair<absl::Time, SlotId>> clean;
+  Bytes free = state_.swap.DomainFree(domain);
+  Bytes sum = free;
+  for (const auto& [id, entry] : state_.swap.slots()) {
+    if (entry.domain != domain || entry.state != SlotState::kClean) continue;
+    const Session* session = state_.sessions.Find(entry.owner.session);
+    const Buffer* buffer =
+        session->holdings[entry.owner.device].buffers.Find(entry.owner.buffer);
+    clean.emplace_back(buffer->last_use, id);
+    sum += entry.size;
+  }
+  if (sum < wanted) return false;
+  std::sort(clean.begin(), clean.end());
+  for (const auto& [last_use, id] : clean) {
+    if (free >= wanted) break;
+    free += state_.swap.Find(id)->size;
+    ForgetClean(id);
+  }
+  return true;
+}
+
+void SwapSpace::ForgetClean(SlotId slot) {
+  const SlotOwner owner = state_.swap.Find(slot)->owner;
+  Session* session = state_.sessions.Find(owner.session);
+  METS_CHECK(session != nullptr) << "slot " << slot << " without a session";
+  FreeSlot(*session->holdings[owner.device].buffers.Find(owner.buffer));
+}
+
+void SwapSpace::TakeFromOthers(DomainId domain, Bytes wanted) {
+  std::map<ExtentId, std::vector<SlotId>> clean;
+  std::map<ExtentId, bool> needed;
+  for (const auto& [id, entry] : state_.swap.slots()) {
+    for (const SlotPiece& piece : entry.slot.pieces) {
+      if (entry.state != SlotState::kClean) needed[piece.extent] = true;
+      clean[piece.extent].push_back(id);
+    }
+  }
+  std::vector<ExtentId> candidates;
+  for (const auto& [id, extent] : state_.swap.extents()) {
+    if (extent.domain != domain && extent.state == ExtentState::kReady &&
+        !needed[id]) {
+      candidates.push_back(id);
+    }
+    if (extent.state == ExtentState::kDraining ||
+        extent.state == ExtentState::kDestroying) {
+      wanted -= extent.space.size();  // On its way already.
+    }
+  }
+  for (ExtentId id : candidates) {
+    if (wanted <= Bytes()) return;
+    for (SlotId slot : clean[id]) {
+      if (state_.swap.Find(slot) != nullptr) ForgetClean(slot);
+    }
+    const ExtentEntry* extent = state_.swap.FindExtent(id);
+    if (!retirement_.CanRetire(*extent)) continue;
+    wanted -= extent->space.size();
+    retirement_.RetireExtent(id);
+  }
+}
+
+}  // namespace mets::core

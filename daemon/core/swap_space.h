@@ -1,0 +1,52 @@
+// SwapSpace: finds slots for buffers that leave, and grows where it must.
+#ifndef METS_DAEMON_CORE_SWAP_SPACE_H_
+#define METS_DAEMON_CORE_SWAP_SPACE_H_
+
+#include <optional>
+
+#include "daemon/core/retirement.h"
+#include "daemon/core/state.h"
+
+namespace mets::core {
+
+// Where slots come from, in this order: the slot that the buffer still has
+// (clean); free space in the domain's extents; a new extent (the caller waits);
+// when the limit is reached, clean slots of the domain, least recently used
+// first; and extents of other domains that hold nothing but clean slots, which
+// are destroyed for it.
+//
+// A domain's extents grow with what it has: as large as all before, at least
+// 64 MiB and what is wanted now, at most the configured extent size (creating
+// takes time in proportion).
+//
+// Not thread-safe. Borrows the state and the retirement.
+class SwapSpace {
+ public:
+  SwapSpace(State* state, Retirement* retirement)
+      : state_(*state), retirement_(*retirement) {}
+
+  // A slot for a resident buffer, which belongs to an order from now on;
+  // nothing when there is no room now.
+  std::optional<SlotId> SlotFor(const Session& session, size_t device,
+                                Buffer& buffer);
+  // Takes the slot from a buffer that has one.
+  void FreeSlot(Buffer& buffer);
+  // Sees to it that the domain gets room for `wanted` more bytes, if there can
+  // be.
+  void Grow(DomainId domain, Bytes wanted);
+  // True when room for the domain is on its way.
+  bool Growing(DomainId domain) const;
+  void OnExtentCreated(const ExtentCreated& input);
+
+ private:
+  bool ReclaimClean(DomainId domain, Bytes wanted);
+  void ForgetClean(SlotId slot);
+  void TakeFromOthers(DomainId domain, Bytes wanted);
+
+  State& state_;
+  Retirement& retirement_;
+};
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_SWAP_SPACE_H_

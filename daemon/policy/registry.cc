@@ -1,0 +1,42 @@
+#include "daemon/policy/registry.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/policy/lru_policy.h"
+
+namespace mets::policy {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<core::VictimPolicy> (*make)();
+};
+
+template <typename Policy>
+std::unique_ptr<core::VictimPolicy> Make() {
+  return std::make_unique<Policy>();
+}
+
+constexpr Entry kPolicies[] = {
+    {"lru", &Make<LruPolicy>},
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<core::VictimPolicy>> MakePolicy(
+    absl::string_view name) {
+  for (const Entry& entry : kPolicies) {
+    if (name == entry.name) return entry.make();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no policy '", name,
+                   "'; there are: ", absl::StrJoin(PolicyNames(), ", ")));
+}
+
+std::vector<std::string> PolicyNames() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kPolicies) names.push_back(entry.name);
+  return names;
+}
+
+}  // namespace mets::policy
