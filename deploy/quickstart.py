@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "e2e" / "models.py"
 MIB = 1 << 20
 CHUNK = 64 << 10  # A pool is a multiple of the smallest chunk.
-STEPS = {"cnn": 40, "mlp": 40}
+STEPS = {"cnn": 10, "mlp": 30}
 PROBE_STEPS = 3  # After the first step, a step's memory repeats.
 
 
@@ -87,7 +87,8 @@ class Daemon:
 
 def start(model, steps, out, daemon=None, bin_dir=None):
     """Starts a training whose lines appear here behind its name."""
-    command = [sys.executable, MODELS, model, "--steps", str(steps), "--out", out]
+    command = [sys.executable, MODELS, model, "--steps", str(steps), "--every", "2",
+               "--out", out]
     env = dict(os.environ, PYTHONUNBUFFERED="1")
     if daemon:
         command = [bin_dir / "metsctl", "--run-dir", daemon.run_dir, "run",

@@ -127,16 +127,29 @@ def wait_until_training(process, seconds=60):
              or process.poll() is not None, seconds, "the training runs")
 
 
-def chunk_bytes(pids):
-    """Allocated bytes of all chunk memfds that the processes hold, each inode
-    once, by its blocks."""
-    blocks = {}
-    for pid in pids:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError,
-                                 PermissionError):
-            for fd in os.scandir(f"/proc/{pid}/fd"):
+def _chunks_by_descriptor(pid):
+    for fd in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.readlink(fd.path).startswith("/memfd:mets-chunk"):
+                yield os.stat(fd.path)
+
+
+def _chunks_by_mapping(pid):
+    with open(f"/proc/{pid}/maps") as maps:
+        for line in maps:
+            if "/memfd:mets-chunk" in line:
                 with contextlib.suppress(FileNotFoundError):
-                    if os.readlink(fd.path).startswith("/memfd:mets-chunk"):
-                        stat = os.stat(fd.path)
-                        blocks[stat.st_ino] = stat.st_blocks * 512
-    return sum(blocks.values())
+                    yield os.stat(f"/proc/{pid}/map_files/{line.split()[0]}")
+
+
+def chunk_bytes(pids):
+    """Allocated bytes of all chunk memfds that the processes hold or map, each
+    inode once, by its blocks. Needs root for what is only mapped."""
+    bytes_of = {}
+    for pid in pids:
+        for chunks in (_chunks_by_descriptor, _chunks_by_mapping):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError,
+                                     PermissionError):
+                for stat in chunks(pid):
+                    bytes_of[stat.st_ino] = stat.st_blocks * 512
+    return sum(bytes_of.values())
