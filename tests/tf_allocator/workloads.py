@@ -9,6 +9,7 @@ plug-in is loaded the unobserved accesses that it caused.
 import hashlib
 import json
 import os
+import pathlib
 import sys
 import tempfile
 import time
@@ -18,6 +19,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]
+                       / "tf_allocator" / "python"))
 import mets_stats
 
 
@@ -155,11 +158,11 @@ def sparse():
     return [losses, table]
 
 
-def fit(model, shape, classes=10):
+def fit(model, shape, classes=10, jit=False):
     model.compile(
         tf.keras.optimizers.Adam(0.01),
         tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"])
+        metrics=["accuracy"], jit_compile=jit)
     x = normal_numpy([96] + shape)
     y = np.arange(96) % classes
     history = model.fit(x, y, batch_size=32, epochs=3, verbose=0)
@@ -243,6 +246,13 @@ def xla():
     return [step(normal([128, 128], 12 + i)) for i in range(4)] + [w]
 
 
+def keras_xla():
+    """The whole step is one XLA program."""
+    layers = tf.keras.layers
+    return fit(tf.keras.Sequential(
+        [layers.Dense(128, "relu"), layers.Dense(10)]), [128], jit=True)
+
+
 def strings_and_ragged():
     words = tf.strings.as_string(tf.range(3000))
     joined = tf.strings.join([words, words], "-")
@@ -268,7 +278,7 @@ def views():
 
 ALL = [eager, graph, constants, while_loop, tensor_array_v1, sparse, keras_mlp,
        keras_conv, keras_lstm, keras_attention, data, save_load, xla,
-       strings_and_ragged, views]
+       keras_xla,       strings_and_ragged, views]
 
 
 def main():
