@@ -11,8 +11,8 @@ MemoryManager::MemoryManager(std::vector<ManagedDevice> devices,
   METS_CHECK(!devices.empty()) << "no devices";
   for (ManagedDevice& device : devices) {
     METS_CHECK(device.driver != nullptr) << "device " << device.id;
-    devices_.push_back({device.id, std::move(device.driver),
-                        std::make_unique<WorkQueue>()});
+    devices_.push_back(
+        {device.id, std::move(device.driver), std::make_unique<WorkQueue>()});
   }
 }
 
@@ -36,18 +36,15 @@ MemoryManager::Device& MemoryManager::Find(DeviceId id) {
 void MemoryManager::Perform(core::MemoryAction action) {
   if (const auto* create = std::get_if<core::CreateChunk>(&action)) {
     Device& device = Find(create->device);
-    device.worker->Add(
-        [this, &device, a = *create] { Create(device, a); });
+    device.worker->Add([this, &device, a = *create] { Create(device, a); });
   } else if (const auto* destroy = std::get_if<core::DestroyChunk>(&action)) {
     Device& device = Find(destroy->device);
-    device.worker->Add(
-        [this, &device, a = *destroy] { Destroy(device, a); });
+    device.worker->Add([this, &device, a = *destroy] { Destroy(device, a); });
   } else if (const auto* extent = std::get_if<core::CreateExtent>(&action)) {
     extent_worker_->Add([this, a = *extent] { Create(a); });
   } else {
-    extent_worker_->Add([this, a = std::get<core::DestroyExtent>(action)] {
-      Destroy(a);
-    });
+    extent_worker_->Add(
+        [this, a = std::get<core::DestroyExtent>(action)] { Destroy(a); });
   }
 }
 

@@ -113,12 +113,11 @@ void SessionRegistry::ExpectedProcessEnded(SessionId session) {
   sink_.Post(core::ExpectedSessionGone{session});
 }
 
-SessionId SessionRegistry::TakeExpected(const ProcessIdentity& process) {
-  for (auto it = expected_.begin(); it != expected_.end(); ++it) {
-    if (process.pid == 0 || !(it->process == process)) continue;
-    const SessionId session = it->session;
-    expected_.erase(it);
-    return session;
+SessionId SessionRegistry::FindExpected(const ProcessIdentity& process) const {
+  for (const SessionIdentity& expected : expected_) {
+    if (process.pid != 0 && expected.process == process) {
+      return expected.session;
+    }
   }
   return SessionId();
 }
@@ -132,7 +131,7 @@ void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
   opened.limit = Bytes(static_cast<int64_t>(hello.limit_bytes()));
   opened.guarantee = Bytes(static_cast<int64_t>(hello.guarantee_bytes()));
   opened.priority = hello.priority();
-  opened.recovers = TakeExpected(record.process);
+  opened.recovers = FindExpected(record.process);
   opened.expects_snapshot = hello.reconnect() || opened.recovers.ok();
   record.phase = Phase::kOpen;
   record.welcomes_owed = 1;

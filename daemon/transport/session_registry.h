@@ -144,7 +144,7 @@ class SessionRegistry {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Record& TakeOver(Record& previous, const Record& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  SessionId TakeExpected(const ProcessIdentity& process)
+  SessionId FindExpected(const ProcessIdentity& process) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -1,0 +1,117 @@
+#include "client/ctl/admin_client.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "common/base/unique_fd.h"
+
+namespace mets::ctl {
+namespace {
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
+}
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::seconds(10));
+}
+
+absl::Status NotRunning(const std::string& run_dir) {
+  return absl::UnavailableError(absl::StrCat(
+      "metsd is not running in ", run_dir, "; start it with: metsd --run-dir ",
+      run_dir, " (or name another directory with --run-dir or METS_RUN_DIR)"));
+}
+
+absl::Status NotAllowed(const std::string& path) {
+  struct stat info;
+  std::string owner = "its owner";
+  if (stat(path.c_str(), &info) == 0) {
+    const group* entry = getgrgid(info.st_gid);
+    owner = (info.st_mode & S_IWGRP) == 0 ? "root, or the user who started it,"
+            : entry == nullptr
+                ? absl::StrCat("group ", info.st_gid)
+                : absl::StrCat("group '", std::string(entry->gr_name), "'");
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat("no permission to use ", path, ": only ", owner, " may"));
+}
+
+}  // namespace
+
+std::string FindRunDir(const std::string& given) {
+  if (!given.empty()) return given;
+  const char* from_environment = std::getenv("METS_RUN_DIR");
+  if (from_environment != nullptr && *from_environment != '\0') {
+    return from_environment;
+  }
+  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+  if (geteuid() != 0 && runtime_dir != nullptr && *runtime_dir != '\0') {
+    return absl::StrCat(runtime_dir, "/mets");
+  }
+  return "/run/mets";
+}
+
+absl::Status CheckSocket(const std::string& run_dir, const std::string& name) {
+  const std::string path = absl::StrCat(run_dir, "/", name);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("socket path ", path, " is too long"));
+  }
+  path.copy(address.sun_path, path.size());
+  const int type = name == "fd.sock" ? SOCK_SEQPACKET : SOCK_STREAM;
+  UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  if (!socket.ok()) return ErrnoToStatus(errno, "socket");
+  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address),
+              sizeof(address)) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno == EACCES || errno == EPERM) return NotAllowed(path);
+  if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) {
+    return NotRunning(run_dir);
+  }
+  return ErrnoToStatus(errno, absl::StrCat("connect to ", path));
+}
+
+absl::StatusOr<AdminClient> AdminClient::Connect(const std::string& run_dir) {
+  METS_RETURN_IF_ERROR(CheckSocket(run_dir, "admin.sock"));
+  const std::shared_ptr<grpc::Channel> channel =
+      grpc::CreateChannel(absl::StrCat("unix:", run_dir, "/admin.sock"),
+                          grpc::InsecureChannelCredentials());
+  return AdminClient(v1::AdminService::NewStub(channel));
+}
+
+absl::StatusOr<v1::GetStatusResponse> AdminClient::GetStatus() {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::GetStatusResponse response;
+  METS_RETURN_IF_ERROR(FromGrpc(stub_->GetStatus(&context, {}, &response)));
+  return response;
+}
+
+absl::Status AdminClient::SetLimit(const std::string& job, Bytes limit) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::SetLimitRequest request;
+  request.set_job(job);
+  request.set_limit_bytes(limit.count());
+  v1::SetLimitResponse response;
+  return FromGrpc(stub_->SetLimit(&context, request, &response));
+}
+
+}  // namespace mets::ctl

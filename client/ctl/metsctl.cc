@@ -1,0 +1,135 @@
+#include "client/ctl/metsctl.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/admin_client.h"
+#include "client/ctl/run_command.h"
+#include "client/ctl/status_text.h"
+#include "common/base/bytes.h"
+#include "common/base/job_name.h"
+#include "common/base/status_macros.h"
+
+namespace mets::ctl {
+namespace {
+
+// Everything that can be typed.
+struct Arguments {
+  std::string run_dir;
+  bool json = false;
+  std::string limit_job;
+  std::string limit_size;
+  int priority = 0;
+  RunOptions run;
+};
+
+absl::Status Show(const Arguments& arguments, Parts parts) {
+  METS_ASSIGN_OR_RETURN(AdminClient client,
+                        AdminClient::Connect(FindRunDir(arguments.run_dir)));
+  METS_ASSIGN_OR_RETURN(const v1::GetStatusResponse status, client.GetStatus());
+  const std::string text =
+      arguments.json ? ToJson(status, parts) : ToTables(status, parts);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status SetLimit(const Arguments& arguments) {
+  METS_RETURN_IF_ERROR(ValidateJobName(arguments.limit_job));
+  Bytes limit;
+  if (arguments.limit_size != "none") {
+    METS_ASSIGN_OR_RETURN(limit, ParseBytes(arguments.limit_size));
+  }
+  METS_ASSIGN_OR_RETURN(AdminClient client,
+                        AdminClient::Connect(FindRunDir(arguments.run_dir)));
+  return client.SetLimit(arguments.limit_job, limit);
+}
+
+CLI::App* AddShow(CLI::App& app, const char* name, const char* help,
+                  Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(name, help);
+  command->add_flag("--json", arguments->json, "Print JSON");
+  return command;
+}
+
+CLI::App* AddLimit(CLI::App& app, Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(
+      "limit", "Set the most memory that a job may have on each device");
+  command->add_option("JOB", arguments->limit_job, "Job name")->required();
+  command
+      ->add_option("SIZE", arguments->limit_size,
+                   "192MiB, 12GiB, plain bytes, or none")
+      ->required();
+  return command;
+}
+
+CLI::App* AddRun(CLI::App& app, Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a program as a job: metsctl run [OPTIONS] -- COMMAND...");
+  RunOptions& run = arguments->run;
+  command->add_option("--job", run.job, "Job name")->type_name("NAME");
+  command
+      ->add_option("--limit", run.limit, "The most device memory it may have")
+      ->type_name("SIZE");
+  command
+      ->add_option("--guarantee", run.guarantee,
+                   "Device memory not taken from it while it is active")
+      ->type_name("SIZE");
+  command
+      ->add_option("--priority", arguments->priority,
+                   "Higher goes first; default 0")
+      ->type_name("N");
+  command
+      ->add_option("--wait", run.wait,
+                   "How long it waits for memory: a duration, forever or fail")
+      ->type_name("DURATION");
+  command->add_option("COMMAND", run.command, "The program and its arguments")
+      ->required();
+  command->positionals_at_end();
+  return command;
+}
+
+int Report(const absl::Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "metsctl: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? 2 : 1;
+}
+
+}  // namespace
+
+int RunMetsctl(int argc, const char* const* argv) {
+  CLI::App app("metsctl shows and steers what metsd does.", "metsctl");
+  app.set_version_flag("--version", absl::StrCat("metsctl ", METS_VERSION));
+  app.require_subcommand(1);
+  Arguments arguments;
+  app.add_option("--run-dir", arguments.run_dir,
+                 "Directory of the daemon's sockets. Default: METS_RUN_DIR, "
+                 "$XDG_RUNTIME_DIR/mets for an ordinary user, /run/mets")
+      ->type_name("DIR");
+  CLI::App* status =
+      AddShow(app, "status", "Show the daemon, devices and jobs", &arguments);
+  CLI::App* devices = AddShow(app, "devices", "Show the devices", &arguments);
+  CLI::App* jobs = AddShow(app, "jobs", "Show the jobs", &arguments);
+  CLI::App* limit = AddLimit(app, &arguments);
+  CLI::App* run = AddRun(app, &arguments);
+  // CLI11 reports by exceptions; they end here.
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (status->parsed()) return Report(Show(arguments, {true, true, true}));
+  if (devices->parsed()) return Report(Show(arguments, {true, false, false}));
+  if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
+  if (limit->parsed()) return Report(SetLimit(arguments));
+  if (run->count("--priority") > 0) {
+    arguments.run.priority = arguments.priority;
+  }
+  return Report(RunCommand(arguments.run, FindRunDir(arguments.run_dir)));
+}
+
+}  // namespace mets::ctl

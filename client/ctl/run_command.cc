@@ -1,0 +1,120 @@
+#include "client/ctl/run_command.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/ctl/admin_client.h"
+#include "common/base/bytes.h"
+#include "common/base/errno_status.h"
+#include "common/base/job_name.h"
+#include "common/base/status_macros.h"
+
+namespace mets::ctl {
+namespace {
+
+constexpr char kPluginName[] = "libmets_tensorflow.so";
+constexpr char kPluginVariable[] = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH";
+
+absl::Status AddAmount(const char* option, const char* variable,
+                       const std::string& value, Environment* environment) {
+  if (value.empty()) return absl::OkStatus();
+  const absl::StatusOr<Bytes> amount = ParseBytes(value);
+  if (!amount.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, ": ", amount.status().message()));
+  }
+  environment->emplace_back(variable, value);
+  return absl::OkStatus();
+}
+
+absl::Status AddWait(const std::string& value, Environment* environment) {
+  if (value.empty()) return absl::OkStatus();
+  absl::Duration wait;
+  const bool duration =
+      absl::ParseDuration(value, &wait) && wait >= absl::ZeroDuration();
+  if (!duration && value != "forever" && value != "fail") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--wait: '", value,
+                     "' is not possible; accepted is a duration such as "
+                     "'60s', 'forever' or 'fail'"));
+  }
+  environment->emplace_back("METS_WAIT", value);
+  return absl::OkStatus();
+}
+
+absl::Status CheckGuarantee(const RunOptions& options) {
+  if (options.limit.empty() || options.guarantee.empty()) {
+    return absl::OkStatus();
+  }
+  METS_ASSIGN_OR_RETURN(const Bytes limit, ParseBytes(options.limit));
+  METS_ASSIGN_OR_RETURN(const Bytes guarantee, ParseBytes(options.guarantee));
+  if (limit.is_zero() || guarantee <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--guarantee ", FormatBytes(guarantee), " is above --limit ",
+                   FormatBytes(limit)));
+}
+
+}  // namespace
+
+absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
+                                            const std::string& run_dir,
+                                            const std::string& plugin) {
+  Environment environment;
+  environment.emplace_back("METS_RUN_DIR", run_dir);
+  if (!options.job.empty()) {
+    METS_RETURN_IF_ERROR(ValidateJobName(options.job));
+    environment.emplace_back("METS_JOB", options.job);
+  }
+  METS_RETURN_IF_ERROR(
+      AddAmount("--limit", "METS_LIMIT", options.limit, &environment));
+  METS_RETURN_IF_ERROR(AddAmount("--guarantee", "METS_GUARANTEE",
+                                 options.guarantee, &environment));
+  METS_RETURN_IF_ERROR(CheckGuarantee(options));
+  if (options.priority.has_value()) {
+    environment.emplace_back("METS_PRIORITY", absl::StrCat(*options.priority));
+  }
+  METS_RETURN_IF_ERROR(AddWait(options.wait, &environment));
+  if (!plugin.empty()) environment.emplace_back(kPluginVariable, plugin);
+  return environment;
+}
+
+std::string FindPlugin() {
+  char self[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
+  if (size <= 0 || size == sizeof(self)) return "";
+  std::string prefix(self, size);
+  for (int i = 0; i < 2; ++i) prefix.resize(prefix.rfind('/'));
+  const std::string plugin = absl::StrCat(prefix, "/lib/", kPluginName);
+  return access(plugin.c_str(), R_OK) == 0 ? plugin : "";
+}
+
+absl::Status RunCommand(const RunOptions& options, const std::string& run_dir) {
+  const std::string plugin = FindPlugin();
+  METS_ASSIGN_OR_RETURN(const Environment environment,
+                        MakeEnvironment(options, run_dir, plugin));
+  METS_RETURN_IF_ERROR(CheckSocket(run_dir, "fd.sock"));
+  if (plugin.empty()) {
+    std::fprintf(stderr,
+                 "metsctl: %s is not installed beside metsctl: TensorFlow "
+                 "programs will run without METS\n",
+                 kPluginName);
+  }
+  for (const auto& [name, value] : environment) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  std::vector<char*> argv;
+  for (const std::string& part : options.command) {
+    argv.push_back(const_cast<char*>(part.c_str()));
+  }
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  return ErrnoToStatus(errno, absl::StrCat("cannot run ", options.command[0]));
+}
+
+}  // namespace mets::ctl

@@ -1,0 +1,131 @@
+#include "client/ctl/status_text.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/text_table.h"
+#include "common/base/bytes.h"
+
+namespace mets::ctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const v1::DeviceStatus& d) {
+  return {{"id", d.id()},
+          {"kind", d.kind()},
+          {"pool_bytes", d.pool_bytes()},
+          {"free_bytes", d.free_bytes()},
+          {"cached_bytes", d.cached_bytes()},
+          {"resident_bytes", d.resident_bytes()},
+          {"swap_used_bytes", d.swap_used_bytes()},
+          {"swap_clean_bytes", d.swap_clean_bytes()},
+          {"swap_limit_bytes", d.swap_limit_bytes()},
+          {"moving_bytes", d.moving_bytes()},
+          {"draining_bytes", d.draining_bytes()},
+          {"orphan_bytes", d.orphan_bytes()}};
+}
+
+Json ToJson(const v1::JobStatus& j) {
+  return {{"name", j.name()},
+          {"device", j.device()},
+          {"sessions", j.sessions()},
+          {"resident_bytes", j.resident_bytes()},
+          {"swapped_bytes", j.swapped_bytes()},
+          {"pinned_bytes", j.pinned_bytes()},
+          {"held_bytes", j.held_bytes()},
+          {"limit_bytes", j.limit_bytes()},
+          {"guarantee_bytes", j.guarantee_bytes()},
+          {"priority", j.priority()},
+          {"evicted_bytes_total", j.evicted_bytes_total()},
+          {"restored_bytes_total", j.restored_bytes_total()},
+          {"unobserved_accesses_total", j.unobserved_accesses_total()},
+          {"waiting", j.waiting()},
+          {"cached_bytes", j.cached_bytes()},
+          {"evictions_total", j.evictions_total()},
+          {"restores_total", j.restores_total()},
+          {"peak_live_bytes", j.peak_live_bytes()},
+          {"peak_resident_bytes", j.peak_resident_bytes()},
+          {"uid", j.uid()},
+          {"waits_total", j.waits_total()},
+          {"wait_seconds_total", j.wait_seconds_total()},
+          {"unresponsive_sessions", j.unresponsive_sessions()}};
+}
+
+template <typename Rows>
+Json ListOf(const Rows& rows) {
+  Json list = Json::array();
+  for (const auto& row : rows) list.push_back(ToJson(row));
+  return list;
+}
+
+std::string Amount(uint64_t count) {
+  return FormatBytes(Bytes(static_cast<int64_t>(count)));
+}
+
+// 0 means "none" for limits and guarantees.
+std::string Wish(uint64_t count) { return count == 0 ? "-" : Amount(count); }
+
+std::string DeviceTable(const v1::GetStatusResponse& status) {
+  TextTable table({"DEVICE", "KIND", "POOL", "FREE", "CACHED", "RESIDENT",
+                   "MOVING", "SWAP USED", "SWAP CLEAN", "SWAP LIMIT"},
+                  /*left=*/2);
+  for (const v1::DeviceStatus& d : status.devices()) {
+    table.Add({d.id(), d.kind(), Amount(d.pool_bytes()), Amount(d.free_bytes()),
+               Amount(d.cached_bytes()), Amount(d.resident_bytes()),
+               Amount(d.moving_bytes() + d.draining_bytes()),
+               Amount(d.swap_used_bytes()), Amount(d.swap_clean_bytes()),
+               Amount(d.swap_limit_bytes())});
+  }
+  return table.Render();
+}
+
+std::string JobTable(const v1::GetStatusResponse& status) {
+  if (status.jobs().empty()) return "no jobs\n";
+  TextTable table({"JOB", "DEVICE", "PROCESSES", "RESIDENT", "SWAPPED",
+                   "CACHED", "PINNED", "HELD", "LIMIT", "GUARANTEE", "PRIORITY",
+                   "EVICTED", "RESTORED", "WAITING"},
+                  /*left=*/2);
+  for (const v1::JobStatus& j : status.jobs()) {
+    table.Add({j.name(), j.device(), absl::StrCat(j.sessions()),
+               Amount(j.resident_bytes()), Amount(j.swapped_bytes()),
+               Amount(j.cached_bytes()), Amount(j.pinned_bytes()),
+               Amount(j.held_bytes()), Wish(j.limit_bytes()),
+               Wish(j.guarantee_bytes()), absl::StrCat(j.priority()),
+               Amount(j.evicted_bytes_total()),
+               Amount(j.restored_bytes_total()), absl::StrCat(j.waiting())});
+  }
+  return table.Render();
+}
+
+}  // namespace
+
+std::string ToJson(const v1::GetStatusResponse& status, Parts parts) {
+  Json json = Json::object();
+  if (parts.daemon) {
+    json["version"] = status.version();
+    json["epoch"] = status.epoch();
+    json["policy"] = status.policy();
+    json["uptime_seconds"] = status.uptime_seconds();
+  }
+  if (parts.devices) json["devices"] = ListOf(status.devices());
+  if (parts.jobs) json["jobs"] = ListOf(status.jobs());
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string ToTables(const v1::GetStatusResponse& status, Parts parts) {
+  std::string text;
+  if (parts.daemon) {
+    text =
+        absl::StrFormat("metsd %s, policy %s, up %.0f s\n\n", status.version(),
+                        status.policy(), status.uptime_seconds());
+  }
+  if (parts.devices) text += DeviceTable(status);
+  if (parts.devices && parts.jobs) text += "\n";
+  if (parts.jobs) text += JobTable(status);
+  return text;
+}
+
+}  // namespace mets::ctl

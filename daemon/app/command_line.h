@@ -1,0 +1,28 @@
+// The command line of metsd.
+#ifndef METS_DAEMON_APP_COMMAND_LINE_H_
+#define METS_DAEMON_APP_COMMAND_LINE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/app/config.h"
+
+namespace mets::app {
+
+struct CommandLine {
+  Config config;
+  // Not empty: print this and exit with success (--help, --version).
+  std::string answer;
+};
+
+// Reads flags and the file that --config names; flags come first, and --device
+// flags replace the file's devices. Errors name the flag or the key.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// The version of this program.
+std::string VersionText();
+
+}  // namespace mets::app
+
+#endif  // METS_DAEMON_APP_COMMAND_LINE_H_

@@ -1,0 +1,163 @@
+#include "daemon/app/config.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+
+namespace mets::app {
+namespace {
+
+constexpr Bytes kSmallestDevice = MiB(1);
+
+absl::Status Bad(absl::string_view value, absl::string_view accepted) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", value, "' is not possible; ", accepted));
+}
+
+absl::Status SetText(absl::string_view value, std::string* text) {
+  if (value.empty()) return Bad(value, "a text that is not empty is needed");
+  *text = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetRunDir(absl::string_view value, Config* config) {
+  if (value.empty()) return Bad(value, "the path of a directory is needed");
+  while (value.size() > 1 && value.back() == '/') value.remove_suffix(1);
+  config->run_dir = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetDevice(absl::string_view value, Config* config) {
+  constexpr absl::string_view kAccepted =
+      "accepted is KIND:SIZE with KIND 'host', such as 'host:2GiB'";
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(value, absl::MaxSplits(':', 1));
+  if (parts.first != "host") return Bad(value, kAccepted);
+  const absl::StatusOr<Bytes> size = ParseBytes(parts.second);
+  if (!size.ok()) {
+    return Bad(value, absl::StrCat(kAccepted, "; ", size.status().message()));
+  }
+  if (*size < kSmallestDevice) {
+    return Bad(value, absl::StrCat("a device has at least ",
+                                   FormatBytes(kSmallestDevice)));
+  }
+  config->devices.push_back({std::string(parts.first), *size});
+  return absl::OkStatus();
+}
+
+absl::Status SetSwapSpace(absl::string_view value, Config* config) {
+  METS_ASSIGN_OR_RETURN(config->swap_space, ParseBytes(value));
+  return absl::OkStatus();
+}
+
+absl::Status SetPolicy(absl::string_view value, Config* config) {
+  return SetText(value, &config->policy);
+}
+
+absl::Status SetMetricsAddress(absl::string_view value, Config* config) {
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(value, absl::MaxSplits(':', 1));
+  int port = -1;
+  if (parts.size() != 2 || parts[0].empty() ||
+      !absl::SimpleAtoi(parts[1], &port) || port < 0 || port > 65535) {
+    return Bad(value,
+               "accepted is HOST:PORT, such as '127.0.0.1:9464'; port 0 takes "
+               "any that is free");
+  }
+  config->metrics_address = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetSocketGroup(absl::string_view value, Config* config) {
+  return SetText(value, &config->socket_group);
+}
+
+absl::Status SetAdminGroup(absl::string_view value, Config* config) {
+  return SetText(value, &config->admin_group);
+}
+
+absl::Status SetLogLevel(absl::string_view value, Config* config) {
+  for (absl::string_view level : {"debug", "info", "warning", "error"}) {
+    if (value == level) return SetText(value, &config->log_level);
+  }
+  return Bad(value, "accepted are debug, info, warning and error");
+}
+
+absl::Status SetDuration(absl::string_view value, absl::Duration* duration) {
+  absl::Duration parsed;
+  if (!absl::ParseDuration(value, &parsed) || parsed <= absl::ZeroDuration() ||
+      parsed > absl::Hours(24)) {
+    return Bad(value, "accepted is a duration such as '5s' or '500ms'");
+  }
+  *duration = parsed;
+  return absl::OkStatus();
+}
+
+absl::Status SetOrderTimeout(absl::string_view value, Config* config) {
+  return SetDuration(value, &config->order_timeout);
+}
+
+absl::Status SetRecoveryGrace(absl::string_view value, Config* config) {
+  return SetDuration(value, &config->recovery_grace);
+}
+
+}  // namespace
+
+const std::vector<ConfigKey>& ConfigKeys() {
+  static const auto& keys = *new std::vector<ConfigKey>{
+      {"run-dir", "DIR",
+       "Directory of the sockets and the state file; made if its parent "
+       "exists. Default: /run/mets, for an ordinary user "
+       "$XDG_RUNTIME_DIR/mets",
+       false, SetRunDir},
+      {"device", "KIND:SIZE",
+       "A device to share, such as host:2GiB; may be given several times. "
+       "Default: one host device of a quarter of the free memory",
+       true, SetDevice},
+      {"swap-space", "SIZE",
+       "The most host memory for buffers that are swapped out. Default: twice "
+       "the devices, at most half of the memory that they leave free",
+       false, SetSwapSpace},
+      {"policy", "NAME", "Whose buffers leave first. Default: lru", false,
+       SetPolicy},
+      {"metrics-address", "HOST:PORT",
+       "Serve Prometheus metrics there. Default: not served", false,
+       SetMetricsAddress},
+      {"socket-group", "GROUP",
+       "Group that may use the daemon, when it runs as root. Default: mets if "
+       "there is such a group, else root alone",
+       false, SetSocketGroup},
+      {"admin-group", "GROUP",
+       "Group that may administer the daemon, when it runs as root. Default: "
+       "root alone",
+       false, SetAdminGroup},
+      {"log-level", "LEVEL", "debug, info, warning or error. Default: info",
+       false, SetLogLevel},
+      {"order-timeout", "DURATION",
+       "How long a job may take to give memory up before others are asked "
+       "instead. Default: 5s",
+       false, SetOrderTimeout},
+      {"recovery-grace", "DURATION",
+       "After a restart: how long jobs may take to come back before their "
+       "memory is reserved as last recorded. Default: 5s",
+       false, SetRecoveryGrace},
+  };
+  return keys;
+}
+
+std::string DefaultRunDir() {
+  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+  if (geteuid() != 0 && runtime_dir != nullptr && *runtime_dir != '\0') {
+    return absl::StrCat(runtime_dir, "/mets");
+  }
+  return "/run/mets";
+}
+
+}  // namespace mets::app

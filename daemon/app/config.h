@@ -1,0 +1,61 @@
+// Config: how metsd is set up.
+#ifndef METS_DAEMON_APP_CONFIG_H_
+#define METS_DAEMON_APP_CONFIG_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+
+namespace mets::app {
+
+struct DeviceSpec {
+  std::string kind;  // "host"
+  Bytes size;
+};
+
+// Every field is one key of the configuration file and one flag.
+struct Config {
+  std::string run_dir;              // run-dir; empty: the default.
+  std::vector<DeviceSpec> devices;  // device; empty: one host device.
+  std::optional<Bytes> swap_space;  // swap-space
+  std::string policy = "lru";       // policy
+  std::string metrics_address;      // metrics-address; empty: none.
+  std::string socket_group;         // socket-group; empty: the default.
+  std::string admin_group;          // admin-group; empty: root alone.
+  std::string log_level = "info";   // log-level
+  absl::Duration order_timeout = absl::Seconds(5);   // order-timeout
+  absl::Duration recovery_grace = absl::Seconds(5);  // recovery-grace
+};
+
+// One key: its name, the form of its values, and how it is set.
+struct ConfigKey {
+  const char* name;
+  const char* form;  // e.g. "SIZE"
+  const char* help;
+  bool repeatable;
+  // INVALID_ARGUMENT, saying what is accepted, when `value` is not. A
+  // repeatable key adds to what is there.
+  absl::Status (*set)(absl::string_view value, Config* config);
+};
+
+// All keys, in the order of the help text.
+const std::vector<ConfigKey>& ConfigKeys();
+
+// Reads the TOML text of `file` into `config`, over what is there. Errors name
+// the file, line and key, and what is accepted.
+absl::Status ReadConfigText(const std::string& file, const std::string& text,
+                            Config* config);
+absl::Status ReadConfigFile(const std::string& file, Config* config);
+
+// The directory for an empty run-dir: /run/mets, or $XDG_RUNTIME_DIR/mets for
+// an ordinary user who has one.
+std::string DefaultRunDir();
+
+}  // namespace mets::app
+
+#endif  // METS_DAEMON_APP_CONFIG_H_

@@ -1,0 +1,223 @@
+#include "daemon/app/daemon.h"
+
+#include <grp.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/device/host/host_pool_driver.h"
+#include "daemon/app/command_line.h"
+#include "daemon/app/machine_memory.h"
+#include "daemon/policy/registry.h"
+
+namespace mets::app {
+namespace {
+
+constexpr Bytes kExtentSize = GiB(1);
+constexpr absl::Duration kStopGrace = absl::Seconds(1);
+constexpr char kDefaultGroup[] = "mets";
+
+// Who may use a socket. An ordinary user shares with nobody; root shares with
+// a group.
+absl::StatusOr<transport::SocketAccess> AccessFor(const std::string& key,
+                                                  const std::string& group,
+                                                  const char* fallback) {
+  transport::SocketAccess access;
+  if (geteuid() != 0) {
+    if (group.empty()) return access;
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " '", group, "' needs a metsd that runs as root"));
+  }
+  if (group.empty()) {
+    if (fallback == nullptr) return access;
+    const absl::StatusOr<gid_t> found = transport::FindGroup(fallback);
+    if (!found.ok()) return access;
+    access.group = *found;
+  } else {
+    const absl::StatusOr<gid_t> found = transport::FindGroup(group);
+    if (!found.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(key, ": ", found.status().message()));
+    }
+    access.group = *found;
+  }
+  access.mode = 0660;
+  return access;
+}
+
+core::CoreConfig CoreConfigFor(const Config& config, Epoch epoch) {
+  core::CoreConfig result;
+  result.epoch = epoch;
+  result.swap_limit = *config.swap_space;
+  result.extent_size = kExtentSize;
+  result.order_timeout = config.order_timeout;
+  result.recovery_grace = config.recovery_grace;
+  uint64_t number = 0;
+  for (const DeviceSpec& spec : config.devices) {
+    const PoolDriverInfo info =
+        HostPoolDriver(HostPoolOptions{spec.size}).info();
+    core::DeviceConfig device;
+    device.id = DeviceId(number + 1);
+    device.name = absl::StrCat(spec.kind, number);
+    device.kind = spec.kind;
+    device.chunk_classes = info.chunk_classes;
+    const Bytes smallest = info.chunk_classes.front();
+    device.pool = smallest * (spec.size / smallest);
+    result.devices.push_back(std::move(device));
+    ++number;
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(Config config,
+                                                      spdlog::logger& log) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(config), log));
+  METS_RETURN_IF_ERROR(daemon->Init());
+  return daemon;
+}
+
+Daemon::Daemon(Config config, spdlog::logger& log)
+    : config_(std::move(config)), log_(log) {}
+
+Daemon::~Daemon() { Stop(); }
+
+absl::Status Daemon::Init() {
+  METS_RETURN_IF_ERROR(transport::PrepareRunDir(config_.run_dir));
+  METS_RETURN_IF_ERROR(transport::ClearSocketPath(
+      transport::SocketsIn(config_.run_dir).session));
+  Recovery recovery = Recover(state_path());
+  epoch_ = recovery.epoch;
+  if (!recovery.warning.empty()) log_.warn("{}", recovery.warning);
+  METS_ASSIGN_OR_RETURN(const Bytes available, AvailableMemory(MemoryFiles()));
+  METS_RETURN_IF_ERROR(FitToMachine(available + recovery.held, &config_));
+  METS_RETURN_IF_ERROR(MakeCore(recovery));
+  MakeMemory();
+  METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery)));
+  MakeStateWriter();
+  engine_->Start(*transport_, *memory_);
+  METS_RETURN_IF_ERROR(transport_->Start());
+  serving_ = true;
+  writer_->Changed(/*urgent=*/true);
+  if (config_.metrics_address.empty()) return absl::OkStatus();
+  METS_ASSIGN_OR_RETURN(metrics_, telemetry::MetricsServer::Start(
+                                      config_.metrics_address, *engine_));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::MakeCore(const Recovery& recovery) {
+  METS_ASSIGN_OR_RETURN(std::unique_ptr<core::VictimPolicy> policy,
+                        policy::MakePolicy(config_.policy));
+  engine_ = std::make_unique<Engine>(
+      std::make_unique<core::Core>(CoreConfigFor(config_, epoch_),
+                                   std::move(policy)),
+      clock_);
+  for (const LiveSession& session : recovery.sessions) {
+    const RecordedSession& record = session.record;
+    engine_->Post(core::ExpectSession{record.session, record.domain, record.job,
+                                      record.held});
+    log_.info("expecting job '{}' (pid {}) back", record.job, record.pid);
+  }
+  return absl::OkStatus();
+}
+
+void Daemon::MakeMemory() {
+  std::vector<memory::ManagedDevice> devices;
+  for (const DeviceSpec& spec : config_.devices) {
+    devices.push_back(
+        {DeviceId(devices.size() + 1),
+         std::make_unique<HostPoolDriver>(HostPoolOptions{spec.size})});
+    log_.info("device {}{}: {}", spec.kind, devices.size() - 1,
+              FormatBytes(spec.size));
+  }
+  log_.info("swap space: {}", FormatBytes(*config_.swap_space));
+  memory_ =
+      std::make_unique<memory::MemoryManager>(std::move(devices), *engine_);
+}
+
+absl::Status Daemon::MakeTransport(Recovery recovery) {
+  transport::TransportOptions options;
+  options.run_dir = config_.run_dir;
+  options.epoch = epoch_;
+  options.version = VersionText();
+  METS_ASSIGN_OR_RETURN(
+      options.session_access,
+      AccessFor("socket-group", config_.socket_group, kDefaultGroup));
+  METS_ASSIGN_OR_RETURN(options.admin_access,
+                        AccessFor("admin-group", config_.admin_group, nullptr));
+  options.registry.first_session = recovery.first_session;
+  for (LiveSession& session : recovery.sessions) {
+    const RecordedSession& record = session.record;
+    options.registry.expected.push_back(
+        {record.session, {record.uid, record.pid, record.start_time}});
+    options.expected.push_back({record.session, std::move(session.pidfd)});
+  }
+  transport_ = std::make_unique<transport::Transport>(
+      std::move(options), *engine_, *memory_, *engine_, clock_);
+  return absl::OkStatus();
+}
+
+void Daemon::MakeStateWriter() {
+  StateWriter::Options options;
+  options.path = state_path();
+  options.render = [this] { return RenderState(); };
+  options.on_error = [this](const absl::Status& status) {
+    log_.warn("{}; after a restart metsd will not know what jobs hold",
+              std::string(status.message()));
+  };
+  writer_ = std::make_unique<StateWriter>(std::move(options));
+  engine_->set_on_change([this](bool urgent) {
+    if (serving_) writer_->Changed(urgent);
+  });
+}
+
+std::string Daemon::RenderState() const {
+  absl::flat_hash_map<SessionId, transport::ProcessIdentity> processes;
+  for (const transport::SessionIdentity& identity : transport_->Identities()) {
+    processes[identity.session] = identity.process;
+  }
+  const core::Status status = engine_->GetStatus();
+  SavedState state;
+  state.epoch = epoch_;
+  if (!status.devices.empty()) {
+    state.swap =
+        status.devices.front().swap_used + status.devices.front().swap_clean;
+  }
+  for (const core::SessionHolding& holding : status.sessions) {
+    const auto process = processes.find(holding.session);
+    if (process == processes.end()) continue;
+    state.sessions.push_back({holding.session, holding.domain, holding.job,
+                              process->second.uid, process->second.pid,
+                              process->second.start_time, holding.held});
+  }
+  return FormatState(state);
+}
+
+std::string Daemon::metrics_address() const {
+  return metrics_ == nullptr ? "" : metrics_->address();
+}
+
+void Daemon::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  metrics_ = nullptr;
+  if (engine_ != nullptr) {
+    engine_->Post(core::Stop{});
+    engine_->Stop();
+  }
+  if (transport_ != nullptr) transport_->Stop(kStopGrace);
+  if (!serving_) {
+    // Nothing of another daemon's is touched.
+    writer_ = nullptr;
+    return;
+  }
+  writer_->Stop();
+  if (engine_->GetStatus().sessions.empty()) unlink(state_path().c_str());
+}
+
+}  // namespace mets::app

@@ -1,0 +1,70 @@
+// Daemon: metsd, put together.
+#ifndef METS_DAEMON_APP_DAEMON_H_
+#define METS_DAEMON_APP_DAEMON_H_
+
+#include <spdlog/logger.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "daemon/app/config.h"
+#include "daemon/app/engine.h"
+#include "daemon/app/recovery.h"
+#include "daemon/app/state_writer.h"
+#include "daemon/memory/memory_manager.h"
+#include "daemon/telemetry/metrics_server.h"
+#include "daemon/transport/transport.h"
+
+namespace mets::app {
+
+// Owns and connects the parts: an engine that drives the core, the memory
+// manager, the transport, the state file and the metrics. Runs in its own
+// threads from Start to Stop (or the destructor). The logger is borrowed.
+class Daemon {
+ public:
+  // An error names what is wrong and what to do; nothing is left running then.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(Config config,
+                                                       spdlog::logger& log);
+  ~Daemon();
+
+  // Says Bye to every job, stops, and removes the sockets. The state file
+  // stays while processes live that hold memory.
+  void Stop();
+
+  const Config& config() const { return config_; }
+  transport::SocketPaths sockets() const { return transport_->paths(); }
+  // Empty: metrics are not served.
+  std::string metrics_address() const;
+  core::Status GetStatus() const { return engine_->GetStatus(); }
+
+ private:
+  Daemon(Config config, spdlog::logger& log);
+
+  absl::Status Init();
+  absl::Status MakeCore(const Recovery& recovery);
+  void MakeMemory();
+  absl::Status MakeTransport(Recovery recovery);
+  void MakeStateWriter();
+  std::string RenderState() const;
+  std::string state_path() const { return config_.run_dir + "/state.json"; }
+
+  Config config_;
+  spdlog::logger& log_;
+  const RealClock clock_;
+  Epoch epoch_;
+  bool stopped_ = false;
+  // Until the sockets are ours, the state file is another daemon's.
+  std::atomic<bool> serving_{false};
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<memory::MemoryManager> memory_;
+  std::unique_ptr<transport::Transport> transport_;
+  std::unique_ptr<StateWriter> writer_;
+  std::unique_ptr<telemetry::MetricsServer> metrics_;
+};
+
+}  // namespace mets::app
+
+#endif  // METS_DAEMON_APP_DAEMON_H_

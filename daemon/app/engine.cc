@@ -1,0 +1,116 @@
+#include "daemon/app/engine.h"
+
+#include <utility>
+#include <variant>
+
+namespace mets::app {
+namespace {
+
+// Inputs after which a session may hold more or less than before.
+bool ChangesHoldings(const core::Input& input) {
+  return std::holds_alternative<core::SessionOpened>(input) ||
+         std::holds_alternative<core::SessionEnded>(input) ||
+         std::holds_alternative<core::ExpectedSessionGone>(input) ||
+         std::holds_alternative<core::Release>(input) ||
+         std::holds_alternative<core::Snapshot>(input) ||
+         std::holds_alternative<core::OrderDone>(input);
+}
+
+bool IsGrant(const core::Action& action) {
+  const auto* session = std::get_if<core::SessionAction>(&action);
+  return session != nullptr && std::holds_alternative<core::Grant>(*session);
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<core::Core> core, const Clock& clock)
+    : clock_(clock), core_(std::move(core)) {}
+
+Engine::~Engine() { Stop(); }
+
+void Engine::Start(core::SessionPort& sessions, core::MemoryPort& memory) {
+  sessions_ = &sessions;
+  memory_ = &memory;
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Engine::Stop() {
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Engine::Post(core::Input input) {
+  absl::MutexLock lock(&queue_mutex_);
+  if (!stopping_) queue_.push_back(std::move(input));
+}
+
+core::Status Engine::GetStatus() const {
+  absl::MutexLock lock(&core_mutex_);
+  return core_->GetStatus();
+}
+
+bool Engine::Await(std::vector<core::Input>* inputs) {
+  absl::Duration wait;
+  {
+    absl::MutexLock lock(&core_mutex_);
+    wait = core_->next_deadline() - clock_.Now();
+  }
+  absl::MutexLock lock(&queue_mutex_);
+  const auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex_) {
+    return stopping_ || !queue_.empty();
+  };
+  if (wait > absl::ZeroDuration()) {
+    queue_mutex_.AwaitWithTimeout(absl::Condition(&awake), wait);
+  }
+  inputs->swap(queue_);
+  return !stopping_ || !inputs->empty();
+}
+
+void Engine::Run() {
+  std::vector<core::Input> inputs;
+  while (Await(&inputs)) {
+    StepAll(inputs);
+    inputs.clear();
+  }
+}
+
+void Engine::StepAll(const std::vector<core::Input>& inputs) {
+  bool changed = false;
+  bool urgent = false;
+  const auto step = [&](const core::Input& input) {
+    std::vector<core::Action> actions;
+    {
+      absl::MutexLock lock(&core_mutex_);
+      actions = core_->Step(clock_.Now(), input);
+    }
+    changed = changed || ChangesHoldings(input);
+    urgent = urgent || std::holds_alternative<core::SessionOpened>(input);
+    for (const core::Action& action : actions) {
+      changed = changed || IsGrant(action);
+    }
+    Dispatch(std::move(actions));
+  };
+  for (const core::Input& input : inputs) step(input);
+  bool due;
+  {
+    absl::MutexLock lock(&core_mutex_);
+    due = core_->next_deadline() <= clock_.Now();
+  }
+  if (due) step(core::Tick{});
+  if (changed && on_change_) on_change_(urgent);
+}
+
+void Engine::Dispatch(std::vector<core::Action> actions) {
+  for (core::Action& action : actions) {
+    if (auto* session = std::get_if<core::SessionAction>(&action)) {
+      sessions_->Perform(std::move(*session));
+    } else {
+      memory_->Perform(std::get<core::MemoryAction>(std::move(action)));
+    }
+  }
+}
+
+}  // namespace mets::app

@@ -1,0 +1,66 @@
+// Engine: drives the core in its own thread.
+#ifndef METS_DAEMON_APP_ENGINE_H_
+#define METS_DAEMON_APP_ENGINE_H_
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "daemon/core/core.h"
+#include "daemon/core/ports.h"
+
+namespace mets::app {
+
+// Takes inputs from all sides, steps the core with each, and hands the actions
+// to the ports, in order. Inputs posted before Start wait for it.
+//
+// Thread-safe. The clock and the ports are borrowed; ports must work until Stop
+// has returned. Ports are called without any lock held.
+class Engine : public core::InputSink, public core::StatusSource {
+ public:
+  Engine(std::unique_ptr<core::Core> core, const Clock& clock);
+  ~Engine() override;
+
+  // Called in the engine's thread after steps that may have changed what a
+  // session holds. `urgent`: a session is new. Set before Start.
+  void set_on_change(std::function<void(bool urgent)> on_change) {
+    on_change_ = std::move(on_change);
+  }
+
+  void Start(core::SessionPort& sessions, core::MemoryPort& memory);
+
+  // Takes the inputs posted so far, and ends the thread. Later inputs are
+  // dropped.
+  void Stop();
+
+  void Post(core::Input input) override;
+  core::Status GetStatus() const override;
+
+ private:
+  void Run();
+  // Waits for inputs or the core's deadline. False when stopped and empty.
+  bool Await(std::vector<core::Input>* inputs);
+  void StepAll(const std::vector<core::Input>& inputs);
+  void Dispatch(std::vector<core::Action> actions);
+
+  const Clock& clock_;
+  core::SessionPort* sessions_ = nullptr;
+  core::MemoryPort* memory_ = nullptr;
+  std::function<void(bool urgent)> on_change_;
+  std::thread thread_;
+
+  mutable absl::Mutex core_mutex_;
+  std::unique_ptr<core::Core> core_ ABSL_GUARDED_BY(core_mutex_);
+
+  absl::Mutex queue_mutex_;
+  std::vector<core::Input> queue_ ABSL_GUARDED_BY(queue_mutex_);
+  bool stopping_ ABSL_GUARDED_BY(queue_mutex_) = false;
+};
+
+}  // namespace mets::app
+
+#endif  // METS_DAEMON_APP_ENGINE_H_
