@@ -95,9 +95,11 @@ class MapDriver {
                              absl::Span<const ChunkHandle> chunks) = 0;
 
   // Stops accesses to a mapped range, while copies out of it are still
-  // possible, so that an access nobody announced cannot change it unnoticed
-  // (host devices; CUDA cannot and does nothing). Undone by AllowAccess or
-  // Unmap.
+  // possible, so that an access nobody announced cannot change it unnoticed:
+  // writes fault; reads fault or are served (host devices: both fault, and
+  // CopyOut of a blocked range is the fast one; CUDA cannot block and does
+  // nothing). Undone by AllowAccess or Unmap. All three may be called while a
+  // CopyOut of the range is under way. Blocking or allowing twice is no error.
   virtual absl::Status BlockAccess(char* range,
                                    absl::Span<const ChunkHandle> chunks) = 0;
   virtual absl::Status AllowAccess(char* range,
@@ -129,11 +131,14 @@ class MapDriver {
   virtual void DestroyStream(StreamHandle stream) = 0;
   // A fence behind all work that is on `stream` now.
   virtual absl::StatusOr<Fence> Record(StreamHandle stream) = 0;
-  // True when everything before `fence` has finished; an error of that work.
+  // True when everything before `fence` has finished. An error, once it has,
+  // of the copy that returned the fence; a fence of Record has the first error
+  // since the stream's last Record. Fences of destroyed streams have passed.
   virtual absl::StatusOr<bool> Poll(Fence fence) = 0;
-  // Blocks until `fence` has passed; an error of the work it follows.
+  // Blocks until `fence` has passed; errors as Poll's.
   virtual absl::Status Wait(Fence fence) = 0;
-  // Later work on `stream` starts after `fence`. Does not block.
+  // Later work on `stream` starts after `fence`, whatever its error. Does not
+  // block, except in host order, which has no other way.
   virtual absl::Status StreamWait(StreamHandle stream, Fence fence) = 0;
 };
 
