@@ -1,0 +1,153 @@
+#include "daemon/app/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "daemon/app/command_line.h"
+
+namespace mets::app {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string ErrorIn(const std::string& text) {
+  Config config;
+  const absl::Status status = ReadConfigText("metsd.toml", text, &config);
+  EXPECT_FALSE(status.ok()) << text;
+  return std::string(status.message());
+}
+
+absl::StatusOr<CommandLine> ParseFlags(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "metsd");
+  return ParseCommandLine(static_cast<int>(flags.size()), flags.data());
+}
+
+TEST(ConfigTest, EveryKeyIsRead) {
+  Config config;
+  const absl::Status status = ReadConfigText("metsd.toml", R"(
+    run-dir = "/tmp/x/"
+    device = ["host:2GiB", "host:512MiB"]
+    swap-space = 4294967296
+    policy = "lru"
+    metrics-address = "127.0.0.1:9464"
+    socket-group = "users"
+    admin-group = "adm"
+    log-level = "debug"
+    order-timeout = "2s"
+    recovery-grace = "500ms"
+  )",
+                                             &config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.run_dir, "/tmp/x");
+  ASSERT_EQ(config.devices.size(), 2u);
+  EXPECT_EQ(config.devices[0].size, GiB(2));
+  EXPECT_EQ(config.devices[1].size, MiB(512));
+  EXPECT_EQ(config.swap_space, GiB(4));
+  EXPECT_EQ(config.metrics_address, "127.0.0.1:9464");
+  EXPECT_EQ(config.socket_group, "users");
+  EXPECT_EQ(config.admin_group, "adm");
+  EXPECT_EQ(config.log_level, "debug");
+  EXPECT_EQ(config.order_timeout, absl::Seconds(2));
+  EXPECT_EQ(config.recovery_grace, absl::Milliseconds(500));
+}
+
+TEST(ConfigTest, UnknownKeyIsNamedWithItsLineAndTheKnownOnes) {
+  EXPECT_THAT(ErrorIn("\n\ncolour = \"red\"\n"),
+              AllOf(HasSubstr("metsd.toml:3"), HasSubstr("'colour'"),
+                    HasSubstr("swap-space"), HasSubstr("run-dir")));
+}
+
+TEST(ConfigTest, BrokenTomlIsNamedWithItsLine) {
+  EXPECT_THAT(ErrorIn("policy = \"lru\"\ndevice = [\n"),
+              HasSubstr("metsd.toml:"));
+}
+
+// One bad value for each key, and what the error must say.
+struct BadValue {
+  const char* line;
+  const char* says;
+};
+class BadValueTest : public ::testing::TestWithParam<BadValue> {};
+
+TEST_P(BadValueTest, IsRefusedWithKeyLineAndForm) {
+  const std::string line = GetParam().line;
+  const std::string key = line.substr(0, line.find(' '));
+  EXPECT_THAT(ErrorIn("\n" + line),
+              AllOf(HasSubstr("metsd.toml:2"), HasSubstr("'" + key + "'"),
+                    HasSubstr(GetParam().says)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EachKey, BadValueTest,
+    ::testing::Values(BadValue{"run-dir = true", "DIR"},
+                      BadValue{"run-dir = \"\"", "path"},
+                      BadValue{"device = \"tpu:2GiB\"", "host:2GiB"},
+                      BadValue{"device = [\"host\"]", "host:2GiB"},
+                      BadValue{"device = \"host:2 potatoes\"", "potatoes"},
+                      BadValue{"device = \"host:1KiB\"", "at least"},
+                      BadValue{"device = { size = 1 }", "list"},
+                      BadValue{"swap-space = \"much\"", "much"},
+                      BadValue{"swap-space = 1.5", "SIZE"},
+                      BadValue{"swap-space = -1", "-1"},
+                      BadValue{"policy = \"\"", "empty"},
+                      BadValue{"policy = [\"lru\"]", "NAME"},
+                      BadValue{"metrics-address = \"9464\"", "HOST:PORT"},
+                      BadValue{"metrics-address = \"host:99999\"", "HOST:PORT"},
+                      BadValue{"socket-group = \"\"", "empty"},
+                      BadValue{"admin-group = false", "GROUP"},
+                      BadValue{"log-level = \"loud\"", "warning"},
+                      BadValue{"order-timeout = \"soon\"", "'5s'"},
+                      BadValue{"order-timeout = \"-1s\"", "'5s'"},
+                      BadValue{"recovery-grace = \"inf\"", "'5s'"}));
+
+TEST(CommandLineTest, FlagsComeBeforeTheFile) {
+  const std::string file = ::testing::TempDir() + "/mets_config_test.toml";
+  std::ofstream(file) << "device = [\"host:1GiB\", \"host:1GiB\"]\n"
+                         "swap-space = \"1GiB\"\nrun-dir = \"/tmp/a\"\n";
+  const auto line = ParseFlags({"--device", "host:64MiB", "--run-dir", "/tmp/b",
+                                "--config", file.c_str()});
+  ASSERT_TRUE(line.ok()) << line.status();
+  ASSERT_EQ(line->config.devices.size(), 1u);
+  EXPECT_EQ(line->config.devices[0].size, MiB(64));
+  EXPECT_EQ(line->config.run_dir, "/tmp/b");
+  EXPECT_EQ(line->config.swap_space, GiB(1));
+}
+
+TEST(CommandLineTest, DeviceMayBeGivenSeveralTimes) {
+  const auto line =
+      ParseFlags({"--device", "host:64MiB", "--device=host:32MiB"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config.devices.size(), 2u);
+}
+
+TEST(CommandLineTest, BadFlagsAreNamed) {
+  EXPECT_THAT(std::string(ParseFlags({"--swap-space", "x"}).status().message()),
+              HasSubstr("--swap-space"));
+  EXPECT_THAT(std::string(ParseFlags({"--colour"}).status().message()),
+              HasSubstr("--colour"));
+  EXPECT_THAT(
+      std::string(ParseFlags({"--config", "/no/such"}).status().message()),
+      HasSubstr("/no/such"));
+}
+
+TEST(CommandLineTest, HelpListsEveryKey) {
+  const auto line = ParseFlags({"--help"});
+  ASSERT_TRUE(line.ok());
+  for (const ConfigKey& key : ConfigKeys()) {
+    EXPECT_THAT(line->answer, HasSubstr(std::string("--") + key.name));
+  }
+}
+
+TEST(CommandLineTest, ExampleFileIsValid) {
+  Config config;
+  const absl::Status status = ReadConfigFile(METS_CONFIG_EXAMPLE, &config);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace mets::app

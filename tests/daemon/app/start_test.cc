@@ -1,0 +1,195 @@
+// What can go wrong at the start, and what is left at the end.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "daemon/app/state_file.h"
+#include "tests/daemon/app/daemon_fixture.h"
+#include "tests/daemon/app/http_get.h"
+#include "tests/daemon/app/test_client.h"
+
+namespace mets {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StartTest : public DaemonFixture {
+ protected:
+  std::string ErrorOf(app::Config config) {
+    const absl::Status status = TryStart(std::move(config));
+    EXPECT_FALSE(status.ok());
+    return std::string(status.message());
+  }
+};
+
+TEST_F(StartTest, SocketsAreThereAndGoAgain) {
+  Start();
+  for (const char* name : {"fd.sock", "session.sock", "admin.sock"}) {
+    struct stat info;
+    ASSERT_EQ(stat((run_dir_ + "/" + name).c_str(), &info), 0) << name;
+    EXPECT_TRUE(S_ISSOCK(info.st_mode));
+    EXPECT_EQ(info.st_mode & 0007, 0u) << name;
+  }
+  daemon_->Stop();
+  EXPECT_TRUE(std::filesystem::is_empty(run_dir_));
+}
+
+TEST_F(StartTest, SecondDaemonInTheSameDirectoryIsRefused) {
+  Start();
+  const auto second = app::Daemon::Start(SmallConfig(), log_);
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status()));
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr(run_dir_ + "/session.sock is in use"));
+  TestClient client(run_dir_);  // The first one goes on.
+  client.Join("a");
+}
+
+TEST_F(StartTest, OccupiedDescriptorSocketIsNamed) {
+  std::filesystem::create_directory(run_dir_);
+  auto other = ipc::DescriptorListener::Listen(run_dir_ + "/fd.sock", 0600);
+  ASSERT_TRUE(other.ok());
+  EXPECT_THAT(ErrorOf(SmallConfig()), HasSubstr("/fd.sock is in use"));
+}
+
+TEST_F(StartTest, StaleSocketsAreReplaced) {
+  Start();
+  const std::string copy = dir_ + "/copy";
+  std::filesystem::create_directory(copy);
+  // Hard links outlive the daemon, as sockets of a killed one would.
+  for (const char* name : {"fd.sock", "session.sock", "admin.sock"}) {
+    std::filesystem::create_hard_link(run_dir_ + "/" + name, copy + "/" + name);
+  }
+  daemon_ = nullptr;
+  run_dir_ = copy;
+  Start();
+  TestClient client(run_dir_);
+  client.Join("a");
+}
+
+TEST_F(StartTest, MissingDirectoryIsNamed) {
+  app::Config config = SmallConfig();
+  config.run_dir = dir_ + "/no/run";
+  EXPECT_THAT(ErrorOf(config), HasSubstr(dir_ + "/no does not exist"));
+}
+
+TEST_F(StartTest, TooLittleMemoryIsRefusedWithTheNumbers) {
+  app::Config config = SmallConfig();
+  config.devices = {{"host", GiB(1 << 20)}};
+  const std::string error = ErrorOf(config);
+  EXPECT_THAT(error, HasSubstr("too little memory"));
+  EXPECT_THAT(error, HasSubstr("64 MiB"));
+}
+
+TEST_F(StartTest, UnknownPolicyIsRefusedWithTheKnownOnes) {
+  app::Config config = SmallConfig();
+  config.policy = "best";
+  const std::string error = ErrorOf(config);
+  EXPECT_THAT(error, HasSubstr("best"));
+  EXPECT_THAT(error, HasSubstr("lru"));
+}
+
+TEST_F(StartTest, UnknownGroupIsRefused) {
+  app::Config config = SmallConfig();
+  config.socket_group = "no-such-group";
+  EXPECT_THAT(ErrorOf(config), HasSubstr("no-such-group"));
+}
+
+TEST_F(StartTest, OccupiedMetricsAddressIsRefused) {
+  app::Config config = SmallConfig();
+  config.metrics_address = "127.0.0.1:0";
+  Start(config);
+  config.metrics_address = daemon_->metrics_address();
+  config.run_dir = dir_ + "/other";
+  const auto second = app::Daemon::Start(config, log_);
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr(config.metrics_address));
+}
+
+TEST_F(StartTest, StateFileRecordsLiveSessionsAndTheNextEpochFollows) {
+  Start();
+  TestClient client(run_dir_);
+  client.Join("a");
+  ASSERT_TRUE(client.Acquire(1, 4 << 20).has_granted());
+  const uint64_t epoch = client.epoch();
+  daemon_->Stop();
+  const auto state = app::LoadState(run_dir_ + "/state.json");
+  ASSERT_TRUE(state.ok() && state->has_value()) << state.status();
+  ASSERT_EQ((*state)->sessions.size(), 1u);
+  const app::RecordedSession& session = (*state)->sessions[0];
+  EXPECT_EQ(session.job, "a");
+  EXPECT_EQ(session.pid, getpid());
+  ASSERT_EQ(session.held.size(), 1u);
+  EXPECT_EQ(session.held[0].second, MiB(4));
+  daemon_ = nullptr;
+  // The process (this one) lives: what it holds stays reserved.
+  Start();
+  EXPECT_TRUE(Await([](const core::Status& status) {
+    return status.devices[0].orphan == MiB(4);
+  }));
+  TestClient other(run_dir_);
+  ASSERT_TRUE(other.ConnectDescriptors().ok());
+  EXPECT_EQ(other.epoch(), epoch + 1);
+}
+
+TEST_F(StartTest, StateOfAnotherVersionIsIgnoredWithAWarning) {
+  std::filesystem::create_directory(run_dir_);
+  std::ofstream(run_dir_ + "/state.json") << "{\"version\": 99}";
+  Start();
+}
+
+TEST_F(StartTest, StoppingSaysByeToTheJobs) {
+  Start();
+  TestClient client(run_dir_);
+  client.Join("a");
+  daemon_->Stop();
+  const v1::DaemonMessage bye = client.ReadUntil(v1::DaemonMessage::kBye);
+  ASSERT_TRUE(bye.has_bye());
+  EXPECT_TRUE(bye.bye().restarting());
+  EXPECT_TRUE(absl::IsUnavailable(client.Finish()));
+}
+
+// Names of the table rows "| `mets_…` | type |" of the document.
+std::set<std::string> DocumentedMetrics() {
+  std::ifstream file(METS_METRICS_DOCUMENT);
+  EXPECT_TRUE(file) << METS_METRICS_DOCUMENT;
+  std::set<std::string> names;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("| `mets_", 0) != 0) continue;
+    const size_t name_end = line.find('`', 3);
+    const size_t type_end = line.find(" |", name_end + 4);
+    names.insert(line.substr(3, name_end - 3) + " " +
+                 line.substr(name_end + 4, type_end - name_end - 4));
+  }
+  return names;
+}
+
+TEST_F(StartTest, DocumentListsExactlyTheMetricsServed) {
+  app::Config config = SmallConfig();
+  config.metrics_address = "127.0.0.1:0";
+  Start(config);
+  TestClient client(run_dir_);
+  client.Join("my-job");
+  ASSERT_TRUE(client.Acquire(1, 4 << 20).has_granted());
+  const std::string page = HttpGet(daemon_->metrics_address(), "/metrics");
+  std::set<std::string> served;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("# TYPE mets_", 0) == 0) served.insert(line.substr(7));
+  }
+  EXPECT_EQ(served, DocumentedMetrics());
+  EXPECT_THAT(page, HasSubstr("mets_device_pool_bytes{device=\"host0\"} "
+                              "16777216"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "mets_job_resident_bytes{device=\"host0\",job=\"my-job\"} 4194304"));
+}
+
+}  // namespace
+}  // namespace mets
