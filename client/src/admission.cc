@@ -1,0 +1,335 @@
+#include "client/src/admission.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+
+namespace mets::client {
+
+Admission::~Admission() {
+  for (Target& target : targets_) {
+    target.buffer->wanted.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+absl::Status Admission::Add(const mets_access& access) {
+  Buffer* buffer = device_.table_->Find(access.address);
+  if (buffer == nullptr || buffer->word.freed() ||
+      buffer->word.phase() == Phase::kFree) {
+    return absl::InvalidArgumentError("an address is in no live buffer");
+  }
+  const bool write = access.kind != METS_READ;
+  for (Target& target : targets_) {
+    if (target.buffer != buffer) continue;
+    target.write |= write;
+    return absl::OkStatus();
+  }
+  buffer->wanted.fetch_add(1, std::memory_order_relaxed);
+  targets_.push_back({buffer, access.address, write, false, {}});
+  return absl::OkStatus();
+}
+
+void Admission::AddNew(Bytes bytes) {
+  // Slabs are taken as they are needed.
+  if (bytes < device_.slab_threshold_) return;
+  new_ranges_.push_back(bytes.RoundUpTo(device_.granularity_));
+}
+
+absl::Status Admission::Run(absl::Time deadline) {
+  missing_new_ = new_ranges_;
+  bool token = unknown_ && device_.tight();
+  for (int round = 0;; ++round) {
+    absl::Status status = PinResident();
+    const bool have_token = op_->tokens > 0;
+    if (status.ok() && (have_token || !token) && Reserve()) {
+      absl::StatusOr<bool> complete = RestoreMissing();
+      if (complete.ok() && *complete) {
+        Finish();
+        return absl::OkStatus();
+      }
+      status = complete.status();
+      if (status.ok() && have_token) continue;
+    }
+    if (!status.ok()) {
+      LetGo();
+      return status;
+    }
+    if (round >= kPatience) token = true;
+    if (!have_token) LetGo();
+    status = Ask(deadline, token || holds_pins_);
+    if (!status.ok()) {
+      LetGo();
+      return status;
+    }
+  }
+}
+
+absl::Status Admission::PinResident() {
+  const uint32_t now = CoarseNowMs();
+  for (Target& target : targets_) {
+    if (target.pinned) continue;
+    switch (device_.PinOrWait(target.buffer)) {
+      case Device::PinResult::kPinned:
+        target.pinned = true;
+        break;
+      case Device::PinResult::kSwapped:
+        break;
+      case Device::PinResult::kGone:
+        return absl::InvalidArgumentError("an address is in no live buffer");
+    }
+    if (!target.buffer->Contains(target.address)) {
+      return absl::InvalidArgumentError("an address is in no live buffer");
+    }
+    target.buffer->Touch(now);
+  }
+  return absl::OkStatus();
+}
+
+bool Admission::TakeGranted(Bytes size, ChunkSet* chunks) {
+  for (size_t i = 0; i < granted_.size(); ++i) {
+    if (granted_[i].range != size) continue;
+    *chunks = std::move(granted_[i].chunks);
+    granted_.erase(granted_.begin() + i);
+    return true;
+  }
+  return false;
+}
+
+bool Admission::Reserve() {
+  std::vector<Bytes> sizes;
+  std::vector<Target*> missing;
+  for (Target& target : targets_) {
+    if (target.pinned || !target.chunks.empty()) continue;
+    const Bytes size = target.buffer->range_size();
+    if (TakeGranted(size, &target.chunks)) continue;
+    missing.push_back(&target);
+    sizes.push_back(size);
+  }
+  std::vector<Bytes> still;
+  {
+    absl::MutexLock lock(&device_.mutex_);
+    for (Bytes size : missing_new_) {
+      ChunkSet chunks;
+      if (TakeGranted(size, &chunks)) {
+        op_->chunks.push_back({size, std::move(chunks)});
+      } else if (Buffer* range = device_.cache_.TakeFit(size)) {
+        op_->ranges.push_back(range);
+      } else {
+        still.push_back(size);
+      }
+    }
+  }
+  missing_new_ = std::move(still);
+  sizes.insert(sizes.end(), missing_new_.begin(), missing_new_.end());
+  std::vector<ChunkSet> local;
+  if (!sizes.empty() && !device_.TakeLocally(sizes, &local)) {
+    shortfall_ = std::move(sizes);
+    return false;
+  }
+  for (size_t i = 0; i < missing.size(); ++i) {
+    missing[i]->chunks = std::move(local[i]);
+  }
+  for (size_t i = missing.size(); i < local.size(); ++i) {
+    op_->chunks.push_back({sizes[i], std::move(local[i])});
+  }
+  missing_new_.clear();
+  shortfall_.clear();
+  return true;
+}
+
+absl::StatusOr<bool> Admission::RestoreMissing() {
+  bool complete = true;
+  for (Target& target : targets_) {
+    if (target.pinned) continue;
+    METS_ASSIGN_OR_RETURN(const bool done, RestoreOne(target));
+    complete &= done;
+  }
+  return complete;
+}
+
+absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
+  Buffer* buffer = target.buffer;
+  if (buffer->word.TryMove(Phase::kSwapped, Phase::kRestoring)) {
+    METS_RETURN_IF_ERROR(device_.Restore(buffer, target.chunks));
+    target.chunks.clear();
+    target.pinned = true;
+    return true;
+  }
+  // Another op was faster.
+  switch (device_.PinOrWait(buffer)) {
+    case Device::PinResult::kPinned:
+      target.pinned = true;
+      return true;
+    case Device::PinResult::kSwapped:
+      return false;
+    case Device::PinResult::kGone:
+      break;
+  }
+  return absl::InvalidArgumentError("an address is in no live buffer");
+}
+
+absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
+  std::vector<Bytes> ranges = shortfall_;
+  if (op_->tokens == 0) {
+    // Everything was let go: what is missing now and all that is new.
+    ranges = new_ranges_;
+    for (const Target& target : targets_) {
+      if (target.buffer->word.phase() == Phase::kSwapped) {
+        ranges.push_back(target.buffer->range_size());
+      }
+    }
+  }
+  if (ranges.empty() && !(overdraft && op_->tokens == 0)) {
+    return absl::OkStatus();
+  }
+  device_.ReportChanges(true);  // That the daemon spares what is named.
+  METS_ASSIGN_OR_RETURN(Grant grant, device_.uplink_.Acquire(
+                                         device_, ranges, deadline, overdraft));
+  if (grant.overdraft) op_->AddToken(grant.generation);
+  for (size_t i = 0; i < grant.ranges.size(); ++i) {
+    granted_.push_back({ranges[i], std::move(grant.ranges[i])});
+  }
+  return absl::OkStatus();
+}
+
+void Admission::LetGo() {
+  {
+    absl::MutexLock lock(&device_.mutex_);
+    for (Buffer* range : op_->ranges) device_.cache_.Put(range);
+    for (ReservedChunks& reserved : op_->chunks) {
+      device_.chunks_.AddIdle(reserved.chunks);
+    }
+  }
+  op_->ranges.clear();
+  op_->chunks.clear();
+  missing_new_ = new_ranges_;
+  ReturnUnused();
+  for (Target& target : targets_) {
+    if (target.pinned) device_.Unpin(target.buffer);
+    target.pinned = false;
+  }
+}
+
+void Admission::ReturnUnused() {
+  absl::MutexLock lock(&device_.mutex_);
+  for (Target& target : targets_) {
+    device_.chunks_.AddIdle(target.chunks);
+    target.chunks.clear();
+  }
+  for (ReservedChunks& reserved : granted_) {
+    device_.chunks_.AddIdle(reserved.chunks);
+  }
+  granted_.clear();
+}
+
+void Admission::Finish() {
+  ReturnUnused();
+  op_->reserved = !op_->ranges.empty() || !op_->chunks.empty();
+  for (Target& target : targets_) {
+    op_->AddPin(target.buffer, false);
+    if (target.write) target.buffer->MarkDirty();
+  }
+}
+
+absl::Status Admission::BringBack(Device& device, Buffer* buffer,
+                                  const void* address) {
+  Op* op = NewOp(&device);
+  absl::Status status;
+  {
+    Admission admission(device, op);
+    admission.holds_pins_ = true;
+    status = admission.Add({address, 0, METS_WRITE});
+    if (status.ok() && buffer->word.phase() != Phase::kResident) {
+      status = admission.Run(absl::Now() + device.options_.wait);
+    }
+  }
+  device.EndOp(op);
+  return status;
+}
+
+absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
+                             uint64_t expected_bytes, Op** result) {
+  *result = nullptr;
+  if (count == 0 && expected_bytes == 0) return absl::OkStatus();
+  Op* op = NewOp(this);
+  const uint32_t now = CoarseNowMs();
+  bool is_new = expected_bytes != 0;
+  bool slow = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (accesses[i].kind == METS_NEW) {
+      is_new = true;
+      continue;
+    }
+    if (!table_->Owns(accesses[i].address)) continue;
+    Buffer* buffer = table_->Find(accesses[i].address);
+    if (buffer == nullptr || !TryPin(buffer)) {
+      slow = true;
+      break;
+    }
+    op->AddPin(buffer, false);
+    if (!buffer->Contains(accesses[i].address)) {
+      slow = true;  // Freed, and the object used again.
+      break;
+    }
+    if (accesses[i].kind != METS_READ) buffer->MarkDirty();
+    buffer->Touch(now);
+  }
+  if (slow || (is_new && tight())) {
+    UnpinAll(op);
+    absl::Status status = BeginSlow(accesses, count, expected_bytes, op);
+    if (!status.ok()) {
+      EndOp(op);
+      return status;
+    }
+  } else if (op->pin_count == 0 && !is_new) {
+    RecycleOp(op);
+    return absl::OkStatus();
+  }
+  PushCurrentOp(op);
+  *result = op;
+  return absl::OkStatus();
+}
+
+absl::Status Device::BeginSlow(const mets_access* accesses, size_t count,
+                               uint64_t expected_bytes, Op* op) {
+  Admission admission(*this, op);
+  const bool reserve = tight();
+  for (size_t i = 0; i < count; ++i) {
+    if (accesses[i].kind == METS_NEW) {
+      if (reserve) {
+        admission.AddNew(Bytes(static_cast<int64_t>(accesses[i].bytes)));
+      }
+    } else if (table_->Owns(accesses[i].address)) {
+      METS_RETURN_IF_ERROR(admission.Add(accesses[i]));
+    }
+  }
+  if (expected_bytes == METS_UNKNOWN) {
+    admission.set_unknown();
+  } else if (reserve) {
+    admission.AddNew(Bytes(static_cast<int64_t>(expected_bytes)));
+  }
+  return admission.Run(absl::Now() + options_.wait);
+}
+
+void Device::UnpinAll(Op* op) {
+  for (size_t i = 0; i < op->pin_count; ++i) Unpin(op->pin(i).buffer);
+  op->ClearPins();
+}
+
+void Device::EndOp(Op* op) {
+  RemoveCurrentOp(op);
+  UnpinAll(op);
+  if (!op->ranges.empty() || !op->chunks.empty()) {
+    absl::MutexLock lock(&mutex_);
+    for (Buffer* range : op->ranges) cache_.Put(range);
+    for (ReservedChunks& reserved : op->chunks) {
+      chunks_.AddIdle(reserved.chunks);
+    }
+    op->ranges.clear();
+    op->chunks.clear();
+  }
+  if (op->tokens > 0) ReleaseTokens(op->tokens, op->token_generation);
+  RecycleOp(op);
+}
+
+}  // namespace mets::client

@@ -1,0 +1,84 @@
+// Admission: the slow path of mets_op_begin.
+#ifndef METS_CLIENT_SRC_ADMISSION_H_
+#define METS_CLIENT_SRC_ADMISSION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/include/mets/mets.h"
+#include "client/src/device.h"
+#include "client/src/op.h"
+
+namespace mets::client {
+
+// Gets one op what it needs, all or nothing: its buffers resident and pinned,
+// and memory for what it will allocate.
+//
+// How. First from what this process has. Otherwise it lets go of everything,
+// asks the daemon for the whole need, and waits with nothing pinned and nothing
+// reserved, so that ops which wait for each other cannot stop one another. What
+// left meanwhile is asked for again; after kPatience such rounds, and for ops
+// whose need is unknown on a tight device, it takes the device's overdraft
+// token, whose only holder keeps what it has while it waits for the rest.
+//
+// Used by one thread. `op` has no pins at the start.
+class Admission {
+ public:
+  Admission(Device& device, Op* op) : device_(device), op_(op) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+  ~Admission();
+
+  // INVALID_ARGUMENT when an address is in no live buffer.
+  absl::Status Add(const mets_access& access);
+  void AddNew(Bytes bytes);
+  // The op may allocate more than it has said.
+  void set_unknown() { unknown_ = true; }
+
+  // Blocks. On failure the op is as it was.
+  absl::Status Run(absl::Time deadline);
+
+  // Makes one buffer resident for a thread that may hold pins.
+  static absl::Status BringBack(Device& device, Buffer* buffer,
+                                const void* address);
+
+ private:
+  static constexpr int kPatience = 2;
+  struct Target {
+    Buffer* buffer;
+    const void* address;
+    bool write;
+    bool pinned = false;
+    ChunkSet chunks;  // To restore it with.
+  };
+
+  absl::Status PinResident();
+  // Memory for everything that is missing; false leaves `shortfall_`.
+  bool Reserve();
+  bool TakeGranted(Bytes size, ChunkSet* chunks);
+  // False when a buffer left again.
+  absl::StatusOr<bool> RestoreMissing();
+  absl::StatusOr<bool> RestoreOne(Target& target);
+  absl::Status Ask(absl::Time deadline, bool overdraft);
+  // Unpins, and gives what was reserved to the caches.
+  void LetGo();
+  void ReturnUnused();
+  void Finish();
+
+  Device& device_;
+  Op* const op_;
+  std::vector<Target> targets_;
+  std::vector<Bytes> new_ranges_;   // All that the op announced.
+  std::vector<Bytes> missing_new_;  // Not yet reserved.
+  std::vector<ReservedChunks> granted_;
+  std::vector<Bytes> shortfall_;
+  bool unknown_ = false;
+  // The thread may hold pins, so only the token lets it wait safely.
+  bool holds_pins_ = CurrentOp() != nullptr;
+};
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_ADMISSION_H_

@@ -1,0 +1,82 @@
+// ChunkStore: the chunks that this process has imported.
+#ifndef METS_CLIENT_SRC_CHUNK_STORE_H_
+#define METS_CLIENT_SRC_CHUNK_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/bytes.h"
+#include "common/device/map_driver.h"
+
+namespace mets::client {
+
+// An imported chunk. Owned by its ChunkStore.
+struct Chunk {
+  uint64_t id = 0;
+  Bytes size;
+  ChunkHandle handle = ChunkHandle::kNone;
+  // Granted to this process: in a buffer, a cached range, a reservation, or
+  // idle. What is not held stays imported, so that it comes back at no cost.
+  bool held = false;
+  // Granted by an earlier daemon.
+  bool orphan = false;
+};
+using ChunkSet = std::vector<Chunk*>;
+
+Bytes TotalSize(const ChunkSet& chunks);
+std::vector<ChunkHandle> HandlesOf(const ChunkSet& chunks);
+
+// Chunks of one device by identifier, and which of the held ones are idle
+// (nobody uses them). Not thread-safe.
+class ChunkStore {
+ public:
+  // Null when it is not imported. Orphans have no identifier.
+  Chunk* Find(uint64_t id);
+  Chunk* Add(uint64_t id, Bytes size, ChunkHandle handle);
+  // Removes it; the caller tells the driver. REQUIRES: not idle.
+  void Erase(Chunk* chunk);
+
+  void Hold(Chunk* chunk);
+  // No longer this process's. REQUIRES: not idle.
+  void Drop(Chunk* chunk);
+
+  Bytes held_bytes() const { return held_; }
+  Bytes orphan_bytes() const { return orphan_; }
+  Bytes idle_bytes() const { return idle_bytes_; }
+
+  void AddIdle(const ChunkSet& chunks);
+  std::map<int64_t, int64_t> IdleCounts() const;  // By size.
+  // Idle chunks that fill exactly `size`, largest first; false changes nothing.
+  bool TakeExact(Bytes size, ChunkSet* out);
+  // Idle chunks of at least `size` together, or all of them; small ones first.
+  ChunkSet TakeIdle(Bytes size);
+
+  // The daemon is a new one: held chunks are orphans from now on. Returns the
+  // others, which are no longer in the store.
+  std::vector<ChunkHandle> BeginEpoch();
+
+  // Identifiers of what is held, orphans excluded.
+  std::vector<uint64_t> HeldIds() const;
+
+ private:
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Chunk>> chunks_;
+  absl::flat_hash_map<Chunk*, std::unique_ptr<Chunk>> orphans_;
+  std::map<int64_t, ChunkSet> idle_;  // By size.
+  Bytes held_, orphan_, idle_bytes_;
+};
+
+// Picks, from chunks counted by size, those that fill `size` exactly. `take`
+// gets how many of each. Sizes divide one another.
+bool PlanExact(const std::map<int64_t, int64_t>& available, Bytes size,
+               std::map<int64_t, int64_t>* take);
+
+// Moves chunks that fill exactly `size` from one set to another; false changes
+// nothing.
+bool SplitExact(Bytes size, ChunkSet* from, ChunkSet* to);
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_CHUNK_STORE_H_

@@ -1,0 +1,376 @@
+#include "client/src/device.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "client/src/log.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace mets::client {
+namespace {
+
+constexpr uint64_t kMaxAlign = 64 << 10;
+
+absl::Time DeadlineAfter(int64_t deadline_ms, absl::Duration wait) {
+  return absl::Now() +
+         (deadline_ms < 0 ? wait : absl::Milliseconds(deadline_ms));
+}
+
+absl::Status CheckAlloc(const mets_alloc_options& options) {
+  const uint64_t align = options.align;
+  if (options.bytes == 0 || options.bytes > uint64_t{1} << 62) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an allocation of ", options.bytes, " bytes"));
+  }
+  if ((align & (align - 1)) != 0 || align > kMaxAlign) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "align is ", align, "; it is a power of two up to ", kMaxAlign));
+  }
+  if (options.mobility < METS_MOVABLE || options.mobility > METS_FIXED) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "mobility ", static_cast<int>(options.mobility), " is unknown"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint32_t CoarseNowMs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<uint32_t>(now.tv_sec * 1000 + now.tv_nsec / 1000000);
+}
+
+absl::StatusOr<std::unique_ptr<Device>> Device::Create(
+    Uplink& uplink, std::unique_ptr<MapDriver> driver, DeviceOptions options) {
+  METS_ASSIGN_OR_RETURN(
+      std::unique_ptr<AddressTable> table,
+      AddressTable::Create(driver->region_begin(), driver->region_end()));
+  METS_ASSIGN_OR_RETURN(const StreamHandle mover, driver->CreateStream());
+  auto device = absl::WrapUnique(new Device(
+      uplink, std::move(driver), std::move(table), std::move(options)));
+  device->mover_ = mover;
+  return device;
+}
+
+Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
+               std::unique_ptr<AddressTable> table, DeviceOptions options)
+    : uplink_(uplink),
+      driver_(std::move(driver)),
+      table_(std::move(table)),
+      options_(std::move(options)),
+      slab_threshold_(driver_->info().slab_threshold),
+      granularity_(driver_->info().granularity),
+      limit_(options_.limit.count()) {}
+
+Device::~Device() = default;
+
+void Device::SetLimits(Bytes limit, bool tight) {
+  limit_.store(limit.count());
+  tight_.store(tight);
+}
+
+absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
+  METS_RETURN_IF_ERROR(CheckAlloc(options));
+  Op* op = CurrentOp();
+  if (op != nullptr && op->device != this) op = nullptr;
+  const Mobility mobility = static_cast<Mobility>(options.mobility);
+  const Bytes bytes(static_cast<int64_t>(options.bytes));
+  if (bytes < slab_threshold_) {
+    METS_RETURN_IF_ERROR(AllocSmall(options, op, address));
+  } else {
+    METS_ASSIGN_OR_RETURN(
+        Buffer * buffer,
+        AllocBuffer(bytes.RoundUpTo(granularity_), options.bytes, mobility,
+                    options.deadline_ms, op));
+    *address = buffer->base.load(std::memory_order_relaxed);
+  }
+  totals_.allocations.fetch_add(1, std::memory_order_relaxed);
+  NoteLive(bytes.count());
+  if (op != nullptr) {
+    op->allocated_bytes += options.bytes;
+    op->largest_bytes = std::max(op->largest_bytes, options.bytes);
+    ++op->allocated_count;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
+                                            Mobility mobility,
+                                            int64_t deadline_ms, Op* op) {
+  ChunkSet chunks;
+  bool have_chunks;
+  {
+    absl::MutexLock lock(&mutex_);
+    Buffer* buffer = TakeMapped(size, op);
+    if (buffer != nullptr) {
+      Begin(buffer, bytes, mobility, op);
+      totals_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+      return buffer;
+    }
+    have_chunks = TakeReservedChunks(size, op, &chunks) ||
+                  chunks_.TakeExact(size, &chunks);
+  }
+  if (!have_chunks && tight()) {
+    std::vector<ChunkSet> local;
+    if (TakeLocally({size}, &local)) {
+      chunks = std::move(local[0]);
+      have_chunks = true;
+    }
+  }
+  if (!have_chunks) {
+    METS_ASSIGN_OR_RETURN(
+        chunks,
+        AcquireOne(size, DeadlineAfter(deadline_ms, options_.wait), op));
+  }
+  METS_ASSIGN_OR_RETURN(Buffer * buffer, MapNew(size, chunks));
+  absl::MutexLock lock(&mutex_);
+  Begin(buffer, bytes, mobility, op);
+  return buffer;
+}
+
+Buffer* Device::TakeMapped(Bytes size, Op* op) {
+  if (op != nullptr) {
+    for (size_t i = 0; i < op->ranges.size(); ++i) {
+      Buffer* range = op->ranges[i];
+      const Bytes has = range->range_size();
+      if (has < size || has > size + Bytes(size.count() / 8)) continue;
+      op->ranges[i] = op->ranges.back();
+      op->ranges.pop_back();
+      return range;
+    }
+  }
+  return cache_.TakeFit(size);
+}
+
+bool Device::TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks) {
+  if (op == nullptr) return false;
+  for (size_t i = 0; i < op->chunks.size(); ++i) {
+    ReservedChunks& reserved = op->chunks[i];
+    if (reserved.range < size) continue;
+    if (!SplitExact(size, &reserved.chunks, chunks)) continue;
+    reserved.range -= size;
+    if (reserved.chunks.empty()) op->chunks.erase(op->chunks.begin() + i);
+    return true;
+  }
+  return false;
+}
+
+absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
+                                            Op* op) {
+  const auto take = [op](Grant grant) {
+    if (grant.overdraft && op != nullptr) op->AddToken(grant.generation);
+    return std::move(grant.ranges[0]);
+  };
+  if (op == nullptr) {
+    METS_ASSIGN_OR_RETURN(Grant grant,
+                          uplink_.Acquire(*this, {size}, deadline, false));
+    return take(std::move(grant));
+  }
+  if (op->tokens == 0) {
+    absl::StatusOr<Grant> now =
+        uplink_.Acquire(*this, {size}, absl::InfinitePast(), false);
+    if (now.ok()) return take(*std::move(now));
+    if (!absl::IsResourceExhausted(now.status())) return now.status();
+  }
+  // It waits with pinned buffers: only one op at a time may.
+  METS_ASSIGN_OR_RETURN(Grant grant,
+                        uplink_.Acquire(*this, {size}, deadline, true));
+  return take(std::move(grant));
+}
+
+absl::StatusOr<Buffer*> Device::MapNew(Bytes size, const ChunkSet& chunks) {
+  absl::StatusOr<char*> base = driver_->ReserveRange(size);
+  absl::Status mapped = base.status();
+  if (mapped.ok()) {
+    mapped = driver_->Map(*base, HandlesOf(chunks));
+    if (!mapped.ok()) driver_->ReleaseRange(*base, size);
+  }
+  if (!mapped.ok()) {
+    GiveBack(chunks, 0);
+    return mapped;
+  }
+  absl::MutexLock lock(&mutex_);
+  Buffer* buffer = buffers_.Take();
+  buffer->base.store(*base, std::memory_order_relaxed);
+  buffer->size.store(size.count(), std::memory_order_relaxed);
+  buffer->chunks = chunks;
+  table_->Set(*base, size.count(), buffer);
+  return buffer;
+}
+
+void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
+  BufferPool::BeginGeneration(buffer);
+  buffer->bytes = bytes;
+  buffer->mobility = mobility;
+  buffer->slot = SwapSlot();
+  buffer->reported = ReportedBuffer();
+  buffer->pinned_before = false;
+  buffer->dirty.store(true, std::memory_order_relaxed);
+  buffer->Touch(CoarseNowMs());
+  buffer_bytes_ += buffer->range_size();
+  peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
+  METS_CHECK(buffer->word.TryMove(Phase::kFree, Phase::kResident,
+                                  op != nullptr ? 1 : 0));
+  if (op != nullptr) op->AddPin(buffer, true);
+}
+
+absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
+                                void** address) {
+  const Mobility mobility = static_cast<Mobility>(options.mobility);
+  const uint32_t slot_bytes = SlabSet::SlotBytes(options.bytes, options.align);
+  {
+    absl::MutexLock lock(&mutex_);
+    Slab* slab = slabs_.FindRoom(mobility, slot_bytes);
+    // In an op the slab must be resident; another one is found otherwise.
+    bool unused;
+    if (slab != nullptr &&
+        (op == nullptr || slab->buffer()->word.TryPin(&unused))) {
+      if (op != nullptr) op->AddPin(slab->buffer(), false);
+      slab->buffer()->MarkDirty();
+      *address = slab->Allocate(options.bytes, mobility);
+      slab->buffer()->mobility = slab->mobility();
+      return absl::OkStatus();
+    }
+  }
+  METS_ASSIGN_OR_RETURN(Buffer * buffer,
+                        AllocBuffer(kSlabSize, kSlabSize.count(), mobility,
+                                    options.deadline_ms, op));
+  absl::MutexLock lock(&mutex_);
+  Slab* slab = slabs_.Add(buffer, mobility, slot_bytes);
+  *address = slab->Allocate(options.bytes, mobility);
+  buffer->slab.store(slab, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+void Device::Free(void* address) {
+  if (address == nullptr) return;
+  Buffer* buffer = table_->Owns(address) ? table_->Find(address) : nullptr;
+  if (buffer == nullptr) {
+    Log(LogLevel::kError, "mets_free of an address that was not allocated");
+    return;
+  }
+  if (buffer->slab.load(std::memory_order_relaxed) != nullptr) {
+    FreeSmall(buffer, address);
+  } else if (buffer->base.load(std::memory_order_relaxed) != address) {
+    Log(LogLevel::kError, "mets_free of an address inside an allocation");
+  } else {
+    FreeBuffer(buffer);
+  }
+}
+
+void Device::FreeSmall(Buffer* buffer, void* address) {
+  uint64_t bytes = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    Slab* slab = buffer->slab.load(std::memory_order_relaxed);
+    const int slot = slab == nullptr ? -1 : slab->SlotOf(address);
+    if (slot < 0) return;
+    bytes = slab->BytesOf(slot);
+    slab->Free(slot);
+    buffer->mobility = slab->mobility();
+    slabs_.NoteFreed(slab);
+    NoteLive(-static_cast<int64_t>(bytes));
+    if (!slab->empty() || !slabs_.HasOther(slab)) return;
+    slabs_.Remove(slab);
+    buffer->slab.store(nullptr, std::memory_order_relaxed);
+    buffer->bytes = 0;
+  }
+  FreeBuffer(buffer);
+}
+
+void Device::FreeBuffer(Buffer* buffer) {
+  const int64_t bytes = static_cast<int64_t>(buffer->bytes);
+  Op* op = CurrentOp();
+  const bool own = op != nullptr && op->DropAllocated(buffer);
+  if (!buffer->word.MarkFreed()) {
+    Log(LogLevel::kError, "mets_free of an address that was freed already");
+    return;
+  }
+  NoteLive(-bytes);
+  if (own) buffer->word.Unpin();
+  TryDispose(buffer, own ? op : nullptr);
+}
+
+void Device::TryDispose(Buffer* buffer, Op* op) {
+  Phase was;
+  absl::ReleasableMutexLock lock(&mutex_);
+  const uint64_t id = BufferPool::IdOf(*buffer);
+  if (!buffer->word.TryClaim(&was)) return;
+  if (buffer->reported.known) freed_ids_.push_back(id);
+  if (was == Phase::kResident) {
+    buffer_bytes_ -= buffer->range_size();
+    buffer->slot = SwapSlot();
+    if (op != nullptr && op->reserved) {
+      op->ranges.push_back(buffer);
+    } else {
+      cache_.Put(buffer);
+    }
+    return;
+  }
+  swapped_bytes_ -= buffer->range_size();
+  const std::vector<ExtentHandle> unused = DropSlot(buffer);
+  char* base = buffer->base.load(std::memory_order_relaxed);
+  const Bytes size = buffer->range_size();
+  table_->Set(base, size.count(), nullptr);
+  buffers_.Put(buffer);
+  lock.Release();
+  for (ExtentHandle extent : unused) driver_->ForgetExtent(extent);
+  driver_->ReleaseRange(base, size);
+}
+
+std::vector<ExtentHandle> Device::DropSlot(Buffer* buffer) {
+  const SwapSlot slot = std::exchange(buffer->slot, SwapSlot());
+  return extents_.DropOrphan(slot.epoch, buffer->range_size());
+}
+
+void Device::NoteLive(int64_t bytes) {
+  const int64_t live =
+      live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  int64_t peak = peak_live_bytes_.load(std::memory_order_relaxed);
+  while (live > peak && !peak_live_bytes_.compare_exchange_weak(
+                            peak, live, std::memory_order_relaxed)) {
+  }
+}
+
+absl::Status Device::FindBuffer(const void* address, mets_buffer_info* info) {
+  absl::MutexLock lock(&mutex_);
+  Buffer* buffer = table_->Owns(address) ? table_->Find(address) : nullptr;
+  if (buffer == nullptr || buffer->word.phase() == Phase::kFree ||
+      buffer->word.freed()) {
+    return absl::InvalidArgumentError("the address is in no live buffer");
+  }
+  info->address = buffer->base.load(std::memory_order_relaxed);
+  info->bytes = buffer->bytes;
+  info->mobility = static_cast<mets_mobility>(buffer->mobility);
+  if (Slab* slab = buffer->slab.load(std::memory_order_relaxed)) {
+    const int slot = slab->SlotOf(address);
+    if (slot < 0) {
+      return absl::InvalidArgumentError("the address is in no allocation");
+    }
+    info->address = slab->AddressOf(slot);
+    info->bytes = slab->BytesOf(slot);
+    info->mobility = static_cast<mets_mobility>(slab->MobilityOf(slot));
+  }
+  info->buffer_id = BufferPool::IdOf(*buffer);
+  const Phase phase = buffer->word.phase();
+  info->resident = phase != Phase::kSwapped && phase != Phase::kRestoring;
+  return absl::OkStatus();
+}
+
+void Device::NoteAcquire(absl::Duration waited) {
+  totals_.acquires.fetch_add(1, std::memory_order_relaxed);
+  if (waited <= absl::ZeroDuration()) return;
+  totals_.waits.fetch_add(1, std::memory_order_relaxed);
+  totals_.wait_ns.fetch_add(absl::ToInt64Nanoseconds(waited),
+                            std::memory_order_relaxed);
+}
+
+void Device::ResetPeak() { peak_live_bytes_.store(live_bytes_.load()); }
+
+}  // namespace mets::client

@@ -1,0 +1,257 @@
+// Device: one attached device in this process.
+#ifndef METS_CLIENT_SRC_DEVICE_H_
+#define METS_CLIENT_SRC_DEVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/include/mets/mets.h"
+#include "client/src/buffer_table.h"
+#include "client/src/chunk_store.h"
+#include "client/src/extent_store.h"
+#include "client/src/op.h"
+#include "client/src/range_cache.h"
+#include "client/src/slab_set.h"
+#include "client/src/uplink.h"
+#include "common/device/map_driver.h"
+#include "mets/v1/session.pb.h"
+
+namespace mets::client {
+
+struct DeviceOptions {
+  std::string id;
+  std::string kind;
+  Bytes pool;
+  Bytes limit;
+  absl::Duration wait;
+};
+
+// Counters that only grow.
+struct DeviceTotals {
+  std::atomic<uint64_t> evicted_bytes{0}, restored_bytes{0}, evictions{0},
+      clean_evictions{0}, restores{0}, unobserved_accesses{0}, allocations{0},
+      cache_hits{0}, acquires{0}, waits{0}, wait_ns{0};
+};
+
+// Buffers, cached ranges and chunks of one device, and how they move.
+//
+// Thread-safe. Nothing slow happens under the mutex: mappings and copies are
+// made by the thread that owns the buffer's phase (buffer_word.h). Lives until
+// the process ends. `uplink` must outlive it.
+//
+// The implementation is in device.cc (allocations), admission.h (ops),
+// device_move.cc (eviction, restores), device_report.cc (what the daemon is
+// told).
+class Device {
+ public:
+  static absl::StatusOr<std::unique_ptr<Device>> Create(
+      Uplink& uplink, std::unique_ptr<MapDriver> driver, DeviceOptions options);
+  ~Device();
+
+  const DeviceOptions& options() const { return options_; }
+  Bytes slab_threshold() const { return slab_threshold_; }
+  Bytes limit() const { return Bytes(limit_.load()); }
+  bool tight() const { return tight_.load(std::memory_order_relaxed); }
+  void SetLimits(Bytes limit, bool tight);
+  bool Owns(const void* address) const { return table_->Owns(address); }
+
+  // --- the C interface, see mets.h -------------------------------------------
+  absl::Status Alloc(const mets_alloc_options& options, void** address);
+  void Free(void* address);
+  absl::Status FindBuffer(const void* address, mets_buffer_info* info);
+  absl::Status SetMobility(void* address, Mobility mobility);
+  absl::Status BeginOp(const mets_access* accesses, size_t count,
+                       uint64_t expected_bytes, Op** op);
+  void EndOp(Op* op);
+  void GetStats(mets_stats_t* stats);
+  void ResetPeak();
+  void MemoryInfo(uint64_t* free, uint64_t* total);
+
+  // Serves an access that no op announced: brings the buffer back and holds
+  // it. False when `address` lies in no buffer. Blocks.
+  bool ServeFault(const void* address);
+
+  // --- orders; one thread at a time
+  // -------------------------------------------- Evicts one buffer to `slot`.
+  // Its chunks are given back. REQUIRES: no eviction of another generation's
+  // order is committed, i.e. the session waits for this call before it sends a
+  // snapshot.
+  struct EvictResult {
+    v1::BufferOutcome outcome;
+    bool clean = false;
+    Bytes freed;
+  };
+  EvictResult Evict(uint64_t buffer_id, const v1::Slot& slot,
+                    uint64_t order_id);
+  // True when no waiting op has said that it needs the buffer.
+  bool Unwanted(uint64_t buffer_id);
+  // The order's answer is on its way: reports may describe its buffers again.
+  // A buffer that was freed meanwhile is FREED in the answer.
+  void FinishEvictions(v1::OrderDone* done);
+  // Gives back up to `target` bytes of cached memory.
+  void Trim(Bytes target, uint64_t order_id);
+  // Forgets a chunk; false when it is held.
+  bool Forget(uint64_t chunk_id);
+  void ForgetExtent(uint64_t extent_id);
+  absl::Status RegisterExtent(uint64_t id, UniqueFd fd, Bytes size);
+  bool KnowsExtent(uint64_t id);
+
+  // --- chunks
+  // -------------------------------------------------------------------
+  bool KnowsChunk(uint64_t id);
+  absl::Status ImportChunk(uint64_t id, UniqueFd fd, Bytes size);
+  // The daemon has granted these. INTERNAL when one is unknown or held.
+  absl::StatusOr<Grant> Hold(const std::vector<uint64_t>& ids,
+                             const std::vector<uint32_t>& range_chunks);
+  // Unmapped chunks that nobody uses go back to the daemon.
+  void GiveBack(const ChunkSet& chunks, uint64_t order_id);
+  void GiveBackGrant(const Grant& grant);
+  // Gives overdraft tokens back.
+  void ReleaseTokens(int count, uint64_t generation);
+
+  // Counts a request, and how long it waited (zero: not at all).
+  void NoteAcquire(absl::Duration waited);
+
+  // --- reports
+  // -------------------------------------------------------------------- The
+  // stream has broken: nothing is said until the next snapshot.
+  void Mute();
+  // The daemon is a new one: everything held is an orphan now.
+  void BeginEpoch(uint64_t old_epoch);
+  // Sends the whole state, and everything that changes later behind it.
+  // `last`: no other device's follows.
+  void SendSnapshot(bool last);
+  // Sends what has changed since the last report, if anything. `touched`:
+  // also buffers of which only the last use has changed.
+  bool ReportChanges(bool touched);
+
+ private:
+  friend class Admission;
+
+  Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
+         std::unique_ptr<AddressTable> table, DeviceOptions options);
+
+  // Allocations (device.cc).
+  absl::Status AllocSmall(const mets_alloc_options& options, Op* op,
+                          void** address);
+  absl::StatusOr<Buffer*> AllocBuffer(Bytes size, uint64_t bytes,
+                                      Mobility mobility, int64_t deadline_ms,
+                                      Op* op);
+  Buffer* TakeMapped(Bytes size, Op* op) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<ChunkSet> AcquireOne(Bytes size, absl::Time deadline, Op* op);
+  absl::StatusOr<Buffer*> MapNew(Bytes size, const ChunkSet& chunks);
+  void Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeSmall(Buffer* buffer, void* address);
+  void FreeBuffer(Buffer* buffer);
+  // Ends a freed buffer if this caller may; keeps its range for `op` when that
+  // has a reservation.
+  void TryDispose(Buffer* buffer, Op* op = nullptr);
+  void NoteLive(int64_t bytes);
+
+  // Pins; see BufferWord.
+  bool TryPin(Buffer* buffer) {
+    bool claim = false;
+    if (buffer->word.TryPin(&claim)) return true;
+    if (claim) TryDispose(buffer);
+    return false;
+  }
+  void Unpin(Buffer* buffer) {
+    if (buffer->word.Unpin()) TryDispose(buffer);
+  }
+  void UnpinAll(Op* op);
+  absl::Status BeginSlow(const mets_access* accesses, size_t count,
+                         uint64_t expected_bytes, Op* op);
+
+  // Moves (device_move.cc).
+  enum class PinResult { kPinned, kSwapped, kGone };
+  // Pins a resident buffer, after waiting for what others do with it; brings
+  // one back that is being evicted.
+  PinResult PinOrWait(Buffer* buffer);
+  void WaitWhileOwned(Buffer* buffer);
+  void Signal();
+  // REQUIRES: the caller has moved it to kResuming.
+  void Resume(Buffer* buffer);
+  // REQUIRES: the caller has moved it to kRestoring; it is pinned afterwards.
+  absl::Status Restore(Buffer* buffer, const ChunkSet& chunks);
+  // The copy has been made: unmaps, and gives the chunks back.
+  EvictResult CommitEviction(Buffer* buffer, SwapSlot slot, bool clean,
+                             uint64_t order_id);
+  absl::StatusOr<SwapSlot> ResolveSlot(const v1::Slot& slot, Bytes size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns extents that nobody needs any more.
+  std::vector<ExtentHandle> DropSlot(Buffer* buffer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Ranges and chunks (device_cache.cc).
+  // Unmaps ranges that have been taken out of the cache and deletes them.
+  ChunkSet Dismantle(const std::vector<Buffer*>& ranges);
+  // Oldest cached ranges that, with the idle chunks, can fill all of `sizes`;
+  // false when all of them cannot.
+  bool PickDismantled(const std::vector<Bytes>& sizes,
+                      std::vector<Buffer*>* ranges)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Chunks for all of `sizes` from idle chunks and cached ranges, or none.
+  bool TakeLocally(const std::vector<Bytes>& sizes,
+                   std::vector<ChunkSet>* chunks);
+  void ReturnIdle(const ChunkSet& chunks);
+
+  // Reports (device_report.cc).
+  void SendLocked(v1::ClientMessage message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!muted_) uplink_.Send(std::move(message));
+  }
+  ReportedBuffer Describe(Buffer* buffer, uint64_t epoch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillReport(Buffer* buffer, const ReportedBuffer& now,
+                  v1::BufferReport* report)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillTotals(v1::Totals* totals);
+  Bytes CachedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Uplink& uplink_;
+  const std::unique_ptr<MapDriver> driver_;
+  const std::unique_ptr<AddressTable> table_;
+  const DeviceOptions options_;
+  const Bytes slab_threshold_;
+  const Bytes granularity_;
+  StreamHandle mover_ = StreamHandle::kHostOrder;
+
+  std::atomic<int64_t> limit_;
+  std::atomic<bool> tight_{false};
+  DeviceTotals totals_;
+  std::atomic<int64_t> live_bytes_{0}, peak_live_bytes_{0};
+
+  absl::Mutex mutex_;
+  absl::CondVar changed_;  // A buffer's phase has got another owner or none.
+  BufferPool buffers_ ABSL_GUARDED_BY(mutex_);
+  ChunkStore chunks_ ABSL_GUARDED_BY(mutex_);
+  ExtentStore extents_ ABSL_GUARDED_BY(mutex_);
+  RangeCache cache_ ABSL_GUARDED_BY(mutex_);
+  SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
+  Bytes buffer_bytes_ ABSL_GUARDED_BY(mutex_);  // Mapped in live buffers.
+  Bytes peak_buffer_bytes_ ABSL_GUARDED_BY(mutex_);
+  Bytes swapped_bytes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
+  bool muted_ ABSL_GUARDED_BY(mutex_) = false;
+  Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Milliseconds of a coarse monotonic clock: cheap.
+uint32_t CoarseNowMs();
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_DEVICE_H_

@@ -1,0 +1,224 @@
+// Device: chunks and ranges that no buffer uses.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/src/device.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace mets::client {
+
+bool Device::KnowsChunk(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  return chunks_.Find(id) != nullptr;
+}
+
+absl::Status Device::ImportChunk(uint64_t id, UniqueFd fd, Bytes size) {
+  METS_ASSIGN_OR_RETURN(const ChunkHandle handle,
+                        driver_->ImportChunk(std::move(fd), size));
+  absl::MutexLock lock(&mutex_);
+  chunks_.Add(id, size, handle);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Grant> Device::Hold(const std::vector<uint64_t>& ids,
+                                   const std::vector<uint32_t>& range_chunks) {
+  Grant grant;
+  size_t next = 0;
+  absl::MutexLock lock(&mutex_);
+  for (uint64_t id : ids) {
+    Chunk* chunk = chunks_.Find(id);
+    if (chunk == nullptr || chunk->held) {
+      return absl::InternalError(
+          absl::StrCat("metsd granted chunk ", id, ", which is ",
+                       chunk == nullptr ? "unknown" : "in use"));
+    }
+  }
+  for (uint32_t count : range_chunks) {
+    ChunkSet& range = grant.ranges.emplace_back();
+    for (uint32_t i = 0; i < count && next < ids.size(); ++i) {
+      range.push_back(chunks_.Find(ids[next++]));
+      chunks_.Hold(range.back());
+    }
+  }
+  return grant;
+}
+
+void Device::GiveBack(const ChunkSet& chunks, uint64_t order_id) {
+  if (chunks.empty()) return;
+  v1::ClientMessage message;
+  v1::Release* release = message.mutable_release();
+  release->set_device(options_.id);
+  release->set_order_id(order_id);
+  std::vector<ChunkHandle> forgotten;
+  uint64_t orphan_bytes = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Chunk* chunk : chunks) {
+      if (!chunk->orphan) {
+        release->add_chunk_ids(chunk->id);
+        chunks_.Drop(chunk);
+        continue;
+      }
+      orphan_bytes += chunk->size.count();
+      forgotten.push_back(chunk->handle);
+      chunks_.Erase(chunk);
+    }
+    // What orphans held is free only once they are closed.
+    if (forgotten.empty()) {
+      SendLocked(std::move(message));
+      return;
+    }
+    if (release->chunk_ids_size() > 0) SendLocked(message);
+  }
+  for (ChunkHandle handle : forgotten) driver_->ForgetChunk(handle);
+  release->clear_chunk_ids();
+  release->set_orphan_bytes(orphan_bytes);
+  absl::MutexLock lock(&mutex_);
+  SendLocked(std::move(message));
+}
+
+void Device::GiveBackGrant(const Grant& grant) {
+  for (const ChunkSet& range : grant.ranges) GiveBack(range, 0);
+  if (grant.overdraft) ReleaseTokens(1, grant.generation);
+}
+
+void Device::ReleaseTokens(int count, uint64_t generation) {
+  for (int i = 0; i < count && generation == uplink_.generation(); ++i) {
+    v1::ClientMessage message;
+    message.mutable_release()->set_device(options_.id);
+    message.mutable_release()->set_overdraft(true);
+    uplink_.Send(std::move(message));
+  }
+}
+
+void Device::ReturnIdle(const ChunkSet& chunks) {
+  absl::MutexLock lock(&mutex_);
+  chunks_.AddIdle(chunks);
+}
+
+ChunkSet Device::Dismantle(const std::vector<Buffer*>& ranges) {
+  ChunkSet all;
+  for (Buffer* range : ranges) {
+    char* base = range->base.load(std::memory_order_relaxed);
+    const Bytes size = range->range_size();
+    METS_CHECK_OK(driver_->Unmap(base, HandlesOf(range->chunks)));
+    all.insert(all.end(), range->chunks.begin(), range->chunks.end());
+    {
+      absl::MutexLock lock(&mutex_);
+      table_->Set(base, size.count(), nullptr);
+      range->chunks.clear();
+      buffers_.Put(range);
+    }
+    driver_->ReleaseRange(base, size);
+  }
+  return all;
+}
+
+bool Device::PickDismantled(const std::vector<Bytes>& sizes,
+                            std::vector<Buffer*>* ranges) {
+  Bytes need;
+  for (Bytes size : sizes) need += size;
+  if (chunks_.idle_bytes() + cache_.bytes() < need) return false;
+  std::map<int64_t, int64_t> available = chunks_.IdleCounts();
+  Bytes have = chunks_.idle_bytes();
+  Buffer* next = cache_.oldest();
+  for (;;) {
+    if (have >= need) {
+      std::map<int64_t, int64_t> left = available;
+      bool fits = true;
+      for (size_t i = 0; i < sizes.size() && fits; ++i) {
+        std::map<int64_t, int64_t> take;
+        fits = PlanExact(left, sizes[i], &take);
+        for (const auto& [size, count] : take) left[size] -= count;
+      }
+      if (fits) return true;
+    }
+    if (next == nullptr) return false;
+    for (const Chunk* chunk : next->chunks) ++available[chunk->size.count()];
+    have += next->range_size();
+    ranges->push_back(next);
+    next = next->newer;
+  }
+}
+
+bool Device::TakeLocally(const std::vector<Bytes>& sizes,
+                         std::vector<ChunkSet>* chunks) {
+  std::vector<Bytes> order = sizes;  // As PickDismantled planned.
+  std::vector<Buffer*> ranges;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!PickDismantled(order, &ranges)) return false;
+    for (Buffer* range : ranges) cache_.Take(range);
+  }
+  const ChunkSet dismantled = Dismantle(ranges);
+  absl::MutexLock lock(&mutex_);
+  chunks_.AddIdle(dismantled);
+  for (Bytes size : order) {
+    ChunkSet set;
+    if (!chunks_.TakeExact(size, &set)) {  // Another thread was faster.
+      for (const ChunkSet& taken : *chunks) chunks_.AddIdle(taken);
+      chunks->clear();
+      return false;
+    }
+    chunks->push_back(std::move(set));
+  }
+  return true;
+}
+
+void Device::Trim(Bytes target, uint64_t order_id) {
+  std::vector<Buffer*> ranges;
+  ChunkSet chunks;
+  {
+    absl::MutexLock lock(&mutex_);
+    chunks = chunks_.TakeIdle(target);
+    Bytes have = TotalSize(chunks);
+    while (have < target && !cache_.empty()) {
+      Buffer* oldest = cache_.oldest();
+      cache_.Take(oldest);
+      have += oldest->range_size();
+      ranges.push_back(oldest);
+    }
+  }
+  GiveBack(chunks, order_id);
+  GiveBack(Dismantle(ranges), order_id);
+}
+
+bool Device::Forget(uint64_t chunk_id) {
+  ChunkHandle handle;
+  {
+    absl::MutexLock lock(&mutex_);
+    Chunk* chunk = chunks_.Find(chunk_id);
+    if (chunk == nullptr) return true;
+    if (chunk->held) return false;
+    handle = chunk->handle;
+    chunks_.Erase(chunk);
+  }
+  driver_->ForgetChunk(handle);
+  return true;
+}
+
+bool Device::KnowsExtent(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  return extents_.Find(id) != ExtentHandle::kNone;
+}
+
+absl::Status Device::RegisterExtent(uint64_t id, UniqueFd fd, Bytes size) {
+  METS_ASSIGN_OR_RETURN(const ExtentHandle handle,
+                        driver_->RegisterExtent(std::move(fd), size));
+  absl::MutexLock lock(&mutex_);
+  extents_.Add(id, handle);
+  return absl::OkStatus();
+}
+
+void Device::ForgetExtent(uint64_t extent_id) {
+  ExtentHandle handle;
+  {
+    absl::MutexLock lock(&mutex_);
+    handle = extents_.Take(extent_id);
+  }
+  if (handle != ExtentHandle::kNone) driver_->ForgetExtent(handle);
+}
+
+}  // namespace mets::client

@@ -1,0 +1,214 @@
+#include "client/src/order_worker.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace mets::client {
+
+OrderWorker::OrderWorker(DescriptorInbox& inbox, Uplink& uplink,
+                         FindDevices devices)
+    : inbox_(inbox), uplink_(uplink), devices_(std::move(devices)) {
+  thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), "mets-mover");
+}
+
+OrderWorker::~OrderWorker() { Stop(); }
+
+void OrderWorker::Post(v1::DaemonMessage order) {
+  absl::MutexLock lock(&mutex_);
+  queue_.push_back(std::move(order));
+}
+
+void OrderWorker::Abandon() {
+  absl::MutexLock lock(&mutex_);
+  queue_.clear();
+  abandon_ = true;
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !busy_;
+  };
+  mutex_.Await(absl::Condition(&idle));
+  abandon_ = false;
+}
+
+void OrderWorker::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = abandon_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+bool OrderWorker::abandoned() {
+  absl::MutexLock lock(&mutex_);
+  return abandon_;
+}
+
+void OrderWorker::Run() {
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stop_ || !queue_.empty();
+  };
+  for (;;) {
+    v1::DaemonMessage order;
+    {
+      absl::MutexLock lock(&mutex_);
+      busy_ = false;
+      mutex_.Await(absl::Condition(&ready));
+      if (stop_) return;
+      order = std::move(queue_.front());
+      queue_.pop_front();
+      busy_ = true;
+    }
+    Follow(order);
+  }
+}
+
+void OrderWorker::Follow(const v1::DaemonMessage& order) {
+  switch (order.message_case()) {
+    case v1::DaemonMessage::kEvict:
+      return Evict(order.evict());
+    case v1::DaemonMessage::kTrim:
+      return Trim(order.trim());
+    case v1::DaemonMessage::kForgetChunks:
+      return Forget(order.forget_chunks());
+    case v1::DaemonMessage::kRestore:
+      return Unsupported(order.restore().order_id(), order.restore().epoch(),
+                         "Restore");
+    case v1::DaemonMessage::kPlan:
+      return Unsupported(order.plan().order_id(), order.plan().epoch(), "Plan");
+    case v1::DaemonMessage::kGate:
+      return Unsupported(order.gate().order_id(), order.gate().epoch(), "Gate");
+    default:
+      return;
+  }
+}
+
+void OrderWorker::Evict(const v1::Evict& order) {
+  v1::OrderDone done;
+  done.set_order_id(order.order_id());
+  done.set_epoch(order.epoch());
+  Device* device = Find(order.device());
+  const absl::Status ready = device == nullptr
+                                 ? absl::NotFoundError("unknown device")
+                                 : RegisterExtents(*device, order);
+  if (!ready.ok()) {
+    done.set_error(std::string(ready.message()));
+    for (const v1::EvictCandidate& candidate : order.candidates()) {
+      v1::BufferResult* result = done.add_results();
+      result->set_buffer_id(candidate.buffer_id());
+      result->set_outcome(v1::BUFFER_OUTCOME_FAILED);
+    }
+    Answer(std::move(done));
+    return;
+  }
+  Bytes freed;
+  EvictSome(*device, order, /*wanted=*/false, &freed, &done);
+  EvictSome(*device, order, /*wanted=*/true, &freed, &done);
+  device->FinishEvictions(&done);
+  Answer(std::move(done));
+}
+
+// First those that no waiting op has named, then those that one has.
+void OrderWorker::EvictSome(Device& device, const v1::Evict& order, bool wanted,
+                            Bytes* freed, v1::OrderDone* done) {
+  if (!wanted) {
+    for (const v1::EvictCandidate& candidate : order.candidates()) {
+      v1::BufferResult* result = done->add_results();
+      result->set_buffer_id(candidate.buffer_id());
+      result->set_outcome(v1::BUFFER_OUTCOME_SKIPPED);
+    }
+  }
+  const Bytes target(static_cast<int64_t>(order.target_bytes()));
+  for (int i = 0; i < order.candidates_size(); ++i) {
+    if (*freed >= target || abandoned()) return;
+    const v1::EvictCandidate& candidate = order.candidates(i);
+    v1::BufferResult* result = done->mutable_results(i);
+    if (result->outcome() != v1::BUFFER_OUTCOME_SKIPPED) continue;
+    if (!wanted && !device.Unwanted(candidate.buffer_id())) continue;
+    const Device::EvictResult evicted =
+        device.Evict(candidate.buffer_id(), candidate.slot(), order.order_id());
+    result->set_outcome(evicted.outcome);
+    result->set_clean(evicted.clean);
+    if (evicted.outcome == v1::BUFFER_OUTCOME_DONE) {
+      result->set_slot_id(candidate.slot().slot_id());
+    }
+    *freed += evicted.freed;
+  }
+}
+
+absl::Status OrderWorker::RegisterExtents(Device& device,
+                                          const v1::Evict& order) {
+  if (!inbox_.WaitFor(order.fd_seq())) {
+    return absl::UnavailableError("the connection broke");
+  }
+  for (const v1::EvictCandidate& candidate : order.candidates()) {
+    for (const v1::SlotPiece& piece : candidate.slot().pieces()) {
+      const uint64_t id = piece.extent_id();
+      if (device.KnowsExtent(id)) continue;
+      METS_ASSIGN_OR_RETURN(DescriptorInbox::Entry entry,
+                            inbox_.CopyExtent(id));
+      METS_RETURN_IF_ERROR(
+          device.RegisterExtent(id, std::move(entry.fd), entry.size));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void OrderWorker::Trim(const v1::Trim& order) {
+  v1::OrderDone done;
+  done.set_order_id(order.order_id());
+  done.set_epoch(order.epoch());
+  if (Device* device = Find(order.device())) {
+    device->Trim(Bytes(static_cast<int64_t>(order.target_bytes())),
+                 order.order_id());
+  } else {
+    done.set_error("unknown device");
+  }
+  Answer(std::move(done));
+}
+
+void OrderWorker::Forget(const v1::ForgetChunks& order) {
+  v1::ClientMessage message;
+  v1::Forgotten* forgotten = message.mutable_forgotten();
+  forgotten->set_order_id(order.order_id());
+  forgotten->set_epoch(order.epoch());
+  for (uint64_t id : order.chunk_ids()) {
+    inbox_.ForgetChunk(id);
+    for (Device* device : devices_()) {
+      if (!device->Forget(id)) forgotten->add_kept_chunk_ids(id);
+    }
+  }
+  for (uint64_t id : order.extent_ids()) {
+    inbox_.ForgetExtent(id);
+    for (Device* device : devices_()) device->ForgetExtent(id);
+  }
+  if (!abandoned()) uplink_.Send(std::move(message));
+}
+
+void OrderWorker::Unsupported(uint64_t order_id, uint64_t epoch,
+                              const char* what) {
+  v1::OrderDone done;
+  done.set_order_id(order_id);
+  done.set_epoch(epoch);
+  done.set_error(absl::StrCat("unsupported order: ", what));
+  Answer(std::move(done));
+}
+
+void OrderWorker::Answer(v1::OrderDone done) {
+  if (abandoned()) return;
+  v1::ClientMessage message;
+  *message.mutable_order_done() = std::move(done);
+  uplink_.Send(std::move(message));
+}
+
+Device* OrderWorker::Find(const std::string& id) {
+  for (Device* device : devices_()) {
+    if (device->options().id == id) return device;
+  }
+  return nullptr;
+}
+
+}  // namespace mets::client

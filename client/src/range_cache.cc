@@ -1,0 +1,52 @@
+#include "client/src/range_cache.h"
+
+namespace mets::client {
+
+void RangeCache::Put(Buffer* range) {
+  if (buckets_.size() > kMaxSizes) {
+    for (auto it = buckets_.begin(); it != buckets_.end();) {
+      it = it->second == nullptr ? buckets_.erase(it) : std::next(it);
+    }
+  }
+  Buffer*& bucket = buckets_[range->range_size().count()];
+  range->bucket_prev = nullptr;
+  range->bucket_next = bucket;
+  if (bucket != nullptr) bucket->bucket_prev = range;
+  bucket = range;
+
+  range->older = newest_;
+  range->newer = nullptr;
+  (newest_ != nullptr ? newest_->newer : oldest_) = range;
+  newest_ = range;
+  bytes_ += range->range_size();
+}
+
+Buffer* RangeCache::TakeFit(Bytes size) {
+  const int64_t most = size.count() + size.count() / 8;
+  for (auto it = buckets_.lower_bound(size.count());
+       it != buckets_.end() && it->first <= most; ++it) {
+    if (it->second == nullptr) continue;
+    Buffer* range = it->second;
+    Take(range);
+    return range;
+  }
+  return nullptr;
+}
+
+void RangeCache::Take(Buffer* range) {
+  if (range->bucket_next != nullptr) {
+    range->bucket_next->bucket_prev = range->bucket_prev;
+  }
+  if (range->bucket_prev != nullptr) {
+    range->bucket_prev->bucket_next = range->bucket_next;
+  } else {
+    buckets_[range->range_size().count()] = range->bucket_next;
+  }
+  (range->older != nullptr ? range->older->newer : oldest_) = range->newer;
+  (range->newer != nullptr ? range->newer->older : newest_) = range->older;
+  range->older = range->newer = nullptr;
+  range->bucket_next = range->bucket_prev = nullptr;
+  bytes_ -= range->range_size();
+}
+
+}  // namespace mets::client

@@ -1,0 +1,39 @@
+// RangeCache: free ranges that are still mapped.
+#ifndef METS_CLIENT_SRC_RANGE_CACHE_H_
+#define METS_CLIENT_SRC_RANGE_CACHE_H_
+
+#include <cstdint>
+#include <map>
+
+#include "client/src/buffer.h"
+#include "common/base/bytes.h"
+
+namespace mets::client {
+
+// Ranges by size and by age. Training asks for the same sizes again and again,
+// so that a range whose size fits is found with its memory in place. Not
+// thread-safe. Allocates nothing except when a size is new.
+class RangeCache {
+ public:
+  void Put(Buffer* range);
+  // Smallest range of at least `size` that wastes at most an eighth of it; of
+  // equals, the last one put. Null when there is none.
+  Buffer* TakeFit(Bytes size);
+  void Take(Buffer* range);
+
+  Buffer* oldest() const { return oldest_; }  // Goes on by Buffer::newer.
+  Bytes bytes() const { return bytes_; }
+  bool empty() const { return oldest_ == nullptr; }
+
+ private:
+  static constexpr size_t kMaxSizes = 4096;
+
+  std::map<int64_t, Buffer*> buckets_;  // Size → the last one put.
+  Buffer* oldest_ = nullptr;
+  Buffer* newest_ = nullptr;
+  Bytes bytes_;
+};
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_RANGE_CACHE_H_

@@ -1,0 +1,374 @@
+#include "client/src/session.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/src/fault_handler.h"
+#include "client/src/log.h"
+#include "common/base/status_macros.h"
+#include "common/device/host/host_map_driver.h"
+
+namespace mets::client {
+namespace {
+
+constexpr uint32_t kProtocolVersion = 1;
+constexpr absl::Duration kOpenTimeout = absl::Seconds(10);
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(50);
+constexpr absl::Duration kLastRetry = absl::Milliseconds(500);
+constexpr absl::Duration kReportPeriod = absl::Milliseconds(20);
+// On a device that is not tight, last uses are reported this seldom.
+constexpr int kRelaxedRounds = 10;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Start(Settings settings) {
+  auto session = absl::WrapUnique(new Session(std::move(settings)));
+  Session* s = session.get();
+  session->supervisor_ = std::thread([s] { s->Run(); });
+  pthread_setname_np(session->supervisor_.native_handle(), "mets-session");
+  const auto decided = [s]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(s->mutex_) {
+    return s->connected_once_ || !s->ended_.ok();
+  };
+  absl::Status status = absl::OkStatus();
+  {
+    absl::MutexLock lock(&s->mutex_);
+    if (!s->mutex_.AwaitWithTimeout(absl::Condition(&decided), kOpenTimeout)) {
+      status = absl::UnavailableError("metsd did not answer within 10 s");
+    } else if (!s->connected_once_) {
+      status = s->ended_;
+    }
+  }
+  if (!status.ok()) {
+    session->Stop();
+    return status;
+  }
+  session->reporter_ = std::thread([s] { s->Report(); });
+  pthread_setname_np(session->reporter_.native_handle(), "mets-reporter");
+  return session;
+}
+
+Session::Session(Settings settings)
+    : settings_(std::move(settings)),
+      requests_(
+          inbox_,
+          [this](v1::ClientMessage message) { Send(std::move(message)); }),
+      orders_(std::make_unique<OrderWorker>(inbox_, *this,
+                                            [this] { return Devices(); })) {}
+
+Session::~Session() {
+  Stop();
+  for (Device* device : Devices()) StopServingFaultsOf(device);
+}
+
+void Session::Stop() {
+  std::shared_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    connection = connection_;
+  }
+  if (connection != nullptr) connection->Close();
+  inbox_.Close();
+  if (supervisor_.joinable()) supervisor_.join();
+  if (reporter_.joinable()) reporter_.join();
+  orders_->Stop();
+  requests_.OnEnded(absl::UnavailableError("the process is ending"));
+}
+
+void Session::BreakForTest() {
+  std::shared_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&mutex_);
+    connection = connection_;
+  }
+  if (connection != nullptr) connection->Close();
+}
+
+void Session::Send(v1::ClientMessage message) {
+  std::shared_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&mutex_);
+    connection = connection_;
+  }
+  if (connection != nullptr) connection->Send(std::move(message));
+}
+
+absl::StatusOr<Grant> Session::Acquire(Device& device,
+                                       const std::vector<Bytes>& ranges,
+                                       absl::Time deadline, bool overdraft) {
+  return requests_.Acquire(device, ranges, deadline, overdraft);
+}
+
+void Session::Run() {
+  absl::Duration retry = kFirstRetry;
+  for (;;) {
+    const absl::Status status = RunConnection();
+    if (EndsSession(status)) return;
+    // A connection that came about starts the waiting time anew.
+    retry = status.ok() ? kFirstRetry : std::min(retry * 2, kLastRetry);
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), retry)) return;
+  }
+}
+
+bool Session::EndsSession(const absl::Status& status) {
+  bool connected;
+  {
+    absl::MutexLock lock(&mutex_);
+    connected = connected_once_;
+    if (stopping_) return true;
+    if (connected && !absl::IsFailedPrecondition(status)) return false;
+    ended_ = status;
+  }
+  requests_.OnEnded(status);
+  if (connected) {
+    Log(LogLevel::kError,
+        absl::StrCat(status.message(),
+                     "; this process goes on in the memory it has"));
+  }
+  return true;
+}
+
+absl::Status Session::RunConnection() {
+  inbox_.Reset(/*new_epoch=*/false);
+  METS_ASSIGN_OR_RETURN(
+      std::unique_ptr<Connection> opened,
+      Connection::Open(settings_.run_dir,
+                       [this](ipc::Fds fds) { inbox_.Put(std::move(fds)); }));
+  std::shared_ptr<Connection> connection = std::move(opened);
+  v1::Hello hello;
+  bool first;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return absl::UnavailableError("stopping");
+    first = !connected_once_;
+    if (!first) hello.set_previous_token(token_);
+  }
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_job(settings_.job);
+  hello.set_program(settings_.program);
+  hello.set_limit_bytes(settings_.limit.count());
+  hello.set_guarantee_bytes(settings_.guarantee.count());
+  hello.set_priority(settings_.priority);
+  hello.set_reconnect(!first);
+  METS_ASSIGN_OR_RETURN(v1::Welcome welcome,
+                        connection->Handshake(std::move(hello)));
+  const uint64_t old_epoch = epoch_.exchange(welcome.epoch());
+  const bool new_epoch = !first && old_epoch != welcome.epoch();
+  if (!first) {
+    METS_RETURN_IF_ERROR(Resume(*connection, new_epoch, old_epoch));
+  }
+  const uint64_t generation = ++generation_;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return absl::UnavailableError("stopping");
+    token_ = connection->token();
+    welcome_ = std::move(welcome);
+    connection_ = connection;
+    connected_once_ = true;
+  }
+  SendSnapshots(first);
+  requests_.OnOpen(generation);
+  v1::DaemonMessage message;
+  absl::Status ended;
+  while (ended.ok() && connection->Read(&message)) {
+    if (message.has_bye() && !message.bye().restarting()) {
+      ended = absl::FailedPreconditionError(absl::StrCat(
+          "metsd has ended the session: ", message.bye().reason()));
+    }
+    Dispatch(std::move(message));
+  }
+  OnBroken();
+  return ended;
+}
+
+absl::Status Session::Resume(Connection& connection, bool new_epoch,
+                             uint64_t old_epoch) {
+  if (new_epoch) {
+    inbox_.Reset(/*new_epoch=*/true);
+    for (Device* device : Devices()) device->BeginEpoch(old_epoch);
+  }
+  size_t waiting = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto& [id, attachment] : attachments_) {
+      if (attachment.device == nullptr) continue;
+      v1::ClientMessage message;
+      message.mutable_attach_device()->set_device(id);
+      message.mutable_attach_device()->set_ops_seen(attachment.ops_seen);
+      connection.Send(std::move(message));
+      ++waiting;
+    }
+  }
+  v1::DaemonMessage message;
+  while (waiting > 0) {
+    if (!connection.Read(&message)) {
+      return absl::UnavailableError("the stream broke");
+    }
+    if (message.has_bye()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("metsd refuses this process: ", message.bye().reason()));
+    }
+    if (!message.has_device_ready()) {
+      Dispatch(std::move(message));
+      continue;
+    }
+    if (!message.device_ready().error().empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("metsd: ", message.device_ready().error()));
+    }
+    --waiting;
+  }
+  return absl::OkStatus();
+}
+
+void Session::SendSnapshots(bool first) {
+  const std::vector<Device*> devices = Devices();
+  for (Device* device : devices) {
+    device->SendSnapshot(device == devices.back());
+  }
+  if (first || !devices.empty()) return;
+  v1::ClientMessage nothing;
+  nothing.mutable_snapshot()->set_epoch(epoch());
+  nothing.mutable_snapshot()->set_last(true);
+  Send(std::move(nothing));
+}
+
+void Session::OnBroken() {
+  {
+    absl::MutexLock lock(&mutex_);
+    connection_ = nullptr;
+  }
+  ++generation_;
+  for (Device* device : Devices()) device->Mute();
+  requests_.OnBroken();
+  inbox_.Close();
+  orders_->Abandon();
+}
+
+void Session::Dispatch(v1::DaemonMessage message) {
+  switch (message.message_case()) {
+    case v1::DaemonMessage::kGranted:
+      return requests_.OnGranted(message.granted());
+    case v1::DaemonMessage::kDenied:
+      return requests_.OnDenied(message.denied());
+    case v1::DaemonMessage::kDeviceReady:
+      return OnDeviceReady(message.device_ready());
+    case v1::DaemonMessage::kSetLimits:
+      return OnSetLimits(message.set_limits());
+    case v1::DaemonMessage::kNotice:
+      return Log(LogLevel::kNotice, message.notice().text());
+    case v1::DaemonMessage::kWelcome:
+    case v1::DaemonMessage::kBye:
+    case v1::DaemonMessage::MESSAGE_NOT_SET:
+      return;
+    default:
+      return orders_->Post(std::move(message));
+  }
+}
+
+void Session::OnDeviceReady(const v1::DeviceReady& ready) {
+  absl::MutexLock lock(&mutex_);
+  Attachment& attachment = attachments_[ready.device()];
+  attachment.ready = ready;
+  attachment.answered = true;
+}
+
+void Session::OnSetLimits(const v1::SetLimits& limits) {
+  for (Device* device : Devices()) {
+    if (device->options().id != limits.device()) continue;
+    device->SetLimits(Bytes(static_cast<int64_t>(limits.limit_bytes())),
+                      limits.tight());
+  }
+}
+
+absl::StatusOr<Device*> Session::OpenDevice(std::string id, bool ops_seen) {
+  absl::MutexLock lock(&mutex_);
+  if (!ended_.ok()) return ended_;
+  const auto& known = welcome_.devices();
+  if (id.empty() && !known.empty()) id = known[0];
+  if (std::find(known.begin(), known.end(), id) == known.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "no device '", id, "'; metsd has: ", absl::StrJoin(known, ", ")));
+  }
+  Attachment& attachment = attachments_[id];
+  if (attachment.device != nullptr) return attachment.device.get();
+  attachment.ops_seen = ops_seen;
+  attachment.answered = false;
+  if (connection_ == nullptr) {
+    return absl::UnavailableError("metsd is away; try again");
+  }
+  v1::ClientMessage message;
+  message.mutable_attach_device()->set_device(id);
+  message.mutable_attach_device()->set_ops_seen(ops_seen);
+  connection_->Send(std::move(message));
+  const auto answered = [this,
+                         &attachment]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return attachment.answered || !ended_.ok() || connection_ == nullptr;
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&answered), kOpenTimeout);
+  if (!ended_.ok()) return ended_;
+  if (!attachment.answered) {
+    return absl::UnavailableError("metsd did not attach the device in time");
+  }
+  return MakeDevice(attachment);
+}
+
+absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
+  const v1::DeviceReady& ready = attachment.ready;
+  if (attachment.device != nullptr) return attachment.device.get();
+  if (!ready.error().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("metsd: ", ready.error()));
+  }
+  if (ready.kind() != "host") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device ", ready.device(), " is of kind '", ready.kind(),
+                     "', which this libmets does not know"));
+  }
+  METS_ASSIGN_OR_RETURN(std::unique_ptr<MapDriver> driver,
+                        HostMapDriver::Create(HostMapOptions()));
+  char* begin = driver->region_begin();
+  char* end = driver->region_end();
+  DeviceOptions options;
+  options.id = ready.device();
+  options.kind = ready.kind();
+  options.pool = Bytes(static_cast<int64_t>(ready.pool_bytes()));
+  options.limit = Bytes(static_cast<int64_t>(welcome_.limit_bytes()));
+  options.wait = settings_.wait;
+  METS_ASSIGN_OR_RETURN(
+      attachment.device,
+      Device::Create(*this, std::move(driver), std::move(options)));
+  METS_RETURN_IF_ERROR(ServeFaultsOf(begin, end, attachment.device.get()));
+  return attachment.device.get();
+}
+
+std::vector<Device*> Session::Devices() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<Device*> devices;
+  for (auto& [id, attachment] : attachments_) {
+    if (attachment.device != nullptr) {
+      devices.push_back(attachment.device.get());
+    }
+  }
+  return devices;
+}
+
+void Session::Report() {
+  for (int round = 0;; ++round) {
+    for (Device* device : Devices()) {
+      device->ReportChanges(device->tight() || round % kRelaxedRounds == 0);
+    }
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kReportPeriod)) {
+      return;
+    }
+  }
+}
+
+}  // namespace mets::client
