@@ -65,7 +65,7 @@ std::pair<std::string, std::string> Explain(const State& state, size_t index,
     return {absl::StrCat("the job is at its limit of ", FormatBytes(job.limit)),
             LimitAdvice(job)};
   }
-  if (device.create_from > state.now) {
+  if (!device.create_error.empty()) {
     return {absl::StrCat("the device could not create memory: ",
                          device.create_error),
             "free memory on the machine, or start metsd with a smaller pool "

@@ -101,7 +101,7 @@ void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
   }
   Buffer* buffer = holding.buffers.Find(candidate.buffer);
   const bool reused = buffer->slot.ok();
-  if (!swap_.SlotFor(*session, goal.device, *buffer)) {
+  if (!swap_.SlotFor(*session, goal.device, *buffer, !spare)) {
     round->postponed[session->domain] += candidate.size;
     return;
   }

@@ -149,6 +149,7 @@ void RequestServer::OnChunkCreated(const ChunkCreated& input) {
     device.stir = true;
     if (input.status.ok()) {
       device.ledger.Created(input.chunk);
+      device.create_error.clear();
       if (request != nullptr && --request->creating == 0) Grant(i, *request);
       return;
     }

@@ -48,7 +48,8 @@ struct Device {
   // No search for victims before: the last one found none.
   absl::Time search_from = absl::InfinitePast();
   Obstacle obstacle = Obstacle::kNone;
-  // The driver could not create a chunk: why, and until when not to ask again.
+  // The driver could not create a chunk: why (empty once it can), and until
+  // when not to ask again.
   absl::Time create_from = absl::InfinitePast();
   std::string create_error;
 };

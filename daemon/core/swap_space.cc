@@ -19,7 +19,7 @@ Bytes RoundDown(Bytes amount) { return kGranule * (amount / kGranule); }
 }  // namespace
 
 std::optional<SlotId> SwapSpace::SlotFor(const Session& session, size_t device,
-                                         Buffer& buffer) {
+                                         Buffer& buffer, bool reclaim) {
   if (buffer.slot.ok()) {
     state_.swap.SetState(buffer.slot, SlotState::kOrdered);
     return buffer.slot;
@@ -28,7 +28,7 @@ std::optional<SlotId> SwapSpace::SlotFor(const Session& session, size_t device,
   const SlotOwner owner{session.id, device, buffer.id};
   auto slot = state_.swap.Allocate(session.domain, size, owner);
   const bool full = RoundDown(state_.swap.growable()).is_zero();
-  if (!slot && full && !Growing(session.domain) &&
+  if (!slot && reclaim && full && !Growing(session.domain) &&
       ReclaimClean(session.domain, size)) {
     slot = state_.swap.Allocate(session.domain, size, owner);
   }

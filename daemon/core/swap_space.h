@@ -26,9 +26,10 @@ class SwapSpace {
       : state_(*state), retirement_(*retirement) {}
 
   // A slot for a resident buffer, which belongs to an order from now on;
-  // nothing when there is no room now.
+  // nothing when there is no room now. Clean slots are given up for it only
+  // with `reclaim`.
   std::optional<SlotId> SlotFor(const Session& session, size_t device,
-                                Buffer& buffer);
+                                Buffer& buffer, bool reclaim);
   // Takes the slot from a buffer that has one.
   void FreeSlot(Buffer& buffer);
   // Sees to it that the domain gets room for `wanted` more bytes, if there can

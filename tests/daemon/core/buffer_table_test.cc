@@ -1,0 +1,41 @@
+#include "daemon/core/buffer_table.h"
+
+#include <gtest/gtest.h>
+
+namespace mets::core {
+namespace {
+
+TEST(BufferTableTest, SumsFollowStateAndMobility) {
+  BufferTable table;
+  Buffer& buffer = table.FindOrAdd(BufferId(1), MiB(4));
+  table.FindOrAdd(BufferId(2), MiB(1));
+  table.Set(buffer, BufferState::kResident, Mobility::kHeld);
+  EXPECT_EQ(table.held(), MiB(4));
+  table.Set(buffer, BufferState::kSwapped, Mobility::kMovable);
+  EXPECT_EQ(table.held(), Bytes());
+  EXPECT_EQ(table.swapped(), MiB(4));
+  table.Erase(BufferId(1));
+  EXPECT_EQ(table.swapped(), Bytes());
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(BufferTableTest, OnlyMovableUnpinnedResidentBuffersCanLeave) {
+  BufferTable table;
+  const absl::Time now = absl::UnixEpoch();
+  Buffer& buffer = table.FindOrAdd(BufferId(1), MiB(4));
+  EXPECT_TRUE(buffer.CanLeave(now));
+  buffer.pinned = true;
+  EXPECT_FALSE(buffer.CanLeave(now));
+  buffer.pinned = false;
+  buffer.order = OrderId(3);
+  EXPECT_FALSE(buffer.CanLeave(now));
+  buffer.order = OrderId();
+  buffer.skip_until = now + absl::Seconds(1);
+  EXPECT_FALSE(buffer.CanLeave(now));
+  EXPECT_TRUE(buffer.CanLeave(now + absl::Seconds(1)));
+  table.Set(buffer, BufferState::kResident, Mobility::kFixed);
+  EXPECT_FALSE(buffer.CanLeave(now + absl::Seconds(1)));
+}
+
+}  // namespace
+}  // namespace mets::core

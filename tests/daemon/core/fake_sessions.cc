@@ -1,0 +1,329 @@
+#include "tests/daemon/core/fake_sessions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/policy/lru_policy.h"
+
+namespace mets::core {
+namespace {
+
+constexpr char kDevice[] = "host0";
+
+}  // namespace
+
+Bytes FakeSession::held() const {
+  Bytes sum;
+  for (const ChunkRef& chunk : cache) sum += chunk.size;
+  for (const auto& [id, buffer] : buffers) {
+    for (const ChunkRef& chunk : buffer.chunks) sum += chunk.size;
+    sum += buffer.orphan;
+  }
+  return sum;
+}
+
+CoreConfig FakeCluster::Config(Bytes pool, Bytes swap) {
+  CoreConfig config;
+  config.epoch = Epoch(1);
+  config.devices.push_back({DeviceId(1),
+                            kDevice,
+                            "host",
+                            pool,
+                            {KiB(64), KiB(256), MiB(1), MiB(4), MiB(16)}});
+  config.swap_limit = swap;
+  config.extent_size = GiB(1);
+  return config;
+}
+
+FakeCluster::FakeCluster(CoreConfig config)
+    : config_(config),
+      core_(std::make_unique<Core>(config,
+                                   std::make_unique<policy::LruPolicy>())) {
+  Step(Tick());
+}
+
+JobStatus FakeCluster::job(const std::string& name) {
+  for (const JobStatus& job : core_->GetStatus().jobs) {
+    if (job.name == name) return job;
+  }
+  return JobStatus();
+}
+
+Bytes FakeCluster::created() const {
+  Bytes sum;
+  for (const auto& [id, chunk] : chunks_) sum += chunk.size;
+  return sum;
+}
+
+FakeSession& FakeCluster::Open(const std::string& job, const Wish& wish) {
+  auto session = std::make_unique<FakeSession>();
+  FakeSession& s = *session;
+  s.id = SessionId(++last_session_);
+  s.domain = DomainId(wish.domain);
+  s.job = job;
+  sessions_[s.id] = std::move(session);
+  SessionOpened opened;
+  opened.session = s.id;
+  opened.domain = s.domain;
+  opened.job = job;
+  opened.limit = wish.limit;
+  opened.guarantee = wish.guarantee;
+  opened.priority = wish.priority;
+  Step(opened);
+  AttachDevice attach;
+  attach.session = s.id;
+  Send(s, attach);
+  Pump();
+  return s;
+}
+
+void FakeCluster::Kill(FakeSession& s) {
+  if (!s.alive) return;
+  s.alive = s.connected = false;
+  s.to_core.clear();
+  s.inbox.clear();
+  s.buffers.clear();
+  s.cache.clear();
+  s.known.clear();
+  for (auto& [id, chunk] : chunks_) {
+    if (chunk.holder == s.id) chunk.holder = SessionId();
+  }
+  Step(SessionEnded{s.id});
+}
+
+void FakeCluster::Lose(FakeSession& s) {
+  if (!s.connected) return;
+  s.connected = false;
+  s.to_core.clear();
+  s.inbox.clear();
+  s.requests.clear();
+  s.overdraft = 0;
+  Step(SessionLost{s.id});
+}
+
+void FakeCluster::Resume(FakeSession& s) {
+  if (!s.alive || s.connected || s.refused) return;
+  s.connected = true;
+  Step(SessionResumed{s.id});
+  Send(s, AttachDevice{s.id, kDevice, true});
+  SendSnapshot(s);
+}
+
+void FakeCluster::SendSnapshot(FakeSession& s) {
+  Snapshot snapshot;
+  snapshot.session = s.id;
+  snapshot.device = kDevice;
+  for (const ChunkRef& chunk : s.cache) snapshot.chunks.push_back(chunk.id);
+  for (const auto& [id, buffer] : s.buffers) {
+    for (const ChunkRef& chunk : buffer.chunks) {
+      snapshot.chunks.push_back(chunk.id);
+    }
+    snapshot.orphan += buffer.orphan;
+    snapshot.buffers.push_back(Describe(buffer));
+  }
+  // What was on its way to a chunk's holder did not arrive.
+  const std::set<ChunkId> mine(snapshot.chunks.begin(), snapshot.chunks.end());
+  for (auto& [id, chunk] : chunks_) {
+    if (chunk.holder == s.id && mine.count(id) == 0) {
+      chunk.holder = SessionId();
+    }
+  }
+  snapshot.cached = CachedBytes(s);
+  snapshot.last = true;
+  s.changed.clear();
+  Send(s, snapshot);
+}
+
+void FakeCluster::RestartCore(CoreConfig config) {
+  std::vector<ExpectSession> records;
+  ++epoch_;
+  for (auto& [id, s] : sessions_) {
+    s->connected = false;
+    s->to_core.clear();
+    s->inbox.clear();
+    s->requests.clear();
+    s->overdraft = 0;
+    s->tight = false;
+    if (!s->alive) continue;
+    for (auto& [buffer_id, buffer] : s->buffers) {
+      for (const ChunkRef& chunk : buffer.chunks) buffer.orphan += chunk.size;
+      buffer.chunks.clear();
+      buffer.clean = false;
+      // The slot's epoch, in its id from now on.
+      if ((buffer.slot.id.value() >> 48) == 0) {
+        buffer.slot.id = SlotId(buffer.slot.id.value() | (epoch_ - 1) << 48);
+      }
+    }
+    s->cache.clear();
+    s->known.clear();
+    s->extents.clear();
+    records.push_back({s->id, s->domain, s->job, {{kDevice, s->held()}}});
+  }
+  chunks_.clear();
+  extents_.clear();
+  memory_.clear();
+  config.epoch = Epoch(epoch_);
+  config_ = config;
+  core_ = std::make_unique<Core>(config, std::make_unique<policy::LruPolicy>());
+  for (const ExpectSession& record : records) Step(record);
+}
+
+void FakeCluster::Return(FakeSession& old) {
+  if (!old.alive || old.connected) return;
+  auto node = sessions_.extract(old.id);
+  FakeSession& s = *node.mapped();
+  const SessionId before = s.id;
+  s.id = SessionId(++last_session_);
+  node.key() = s.id;
+  sessions_.insert(std::move(node));
+  s.connected = true;
+  for (auto& [key, content] : swap_) {
+    if (content.session == before) content.session = s.id;
+  }
+  SessionOpened opened;
+  opened.session = s.id;
+  opened.domain = s.domain;
+  opened.job = s.job;
+  opened.expects_snapshot = true;
+  opened.recovers = before;
+  Step(opened);
+  Send(s, AttachDevice{s.id, kDevice, true});
+  SendSnapshot(s);
+}
+
+BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
+                            bool overdraft) {
+  const BufferId id(++s.last_buffer);
+  const RequestId request(++s.last_request);
+  s.requests[request] = {id, size, overdraft};
+  Acquire acquire;
+  acquire.session = s.id;
+  acquire.request = request;
+  acquire.device = kDevice;
+  if (!size.is_zero()) acquire.ranges = {size};
+  acquire.wait = wait;
+  acquire.overdraft = overdraft;
+  Send(s, acquire);
+  return id;
+}
+
+void FakeCluster::Touch(FakeSession& s, BufferId id, bool write) {
+  auto it = s.buffers.find(id);
+  if (it == s.buffers.end()) return;
+  FakeBuffer& buffer = it->second;
+  s.changed.insert(id);
+  if (!buffer.resident) {
+    for (const auto& [request, wanted] : s.requests) {
+      if (wanted.buffer == id) return;
+    }
+    const RequestId request(++s.last_request);
+    s.requests[request] = {id, buffer.size, false};
+    Acquire acquire;
+    acquire.session = s.id;
+    acquire.request = request;
+    acquire.device = kDevice;
+    acquire.ranges = {buffer.size};
+    acquire.wait = absl::Seconds(60);
+    Send(s, acquire);
+    return;
+  }
+  buffer.last_use = now_;
+  if (!write) return;
+  ++buffer.version;
+  buffer.clean = false;
+}
+
+void FakeCluster::Free(FakeSession& s, BufferId id, bool cache) {
+  auto it = s.buffers.find(id);
+  if (it == s.buffers.end()) return;
+  for (const auto& [request, wanted] : s.requests) {
+    if (wanted.buffer == id) return;  // Is being restored.
+  }
+  Release release;
+  release.session = s.id;
+  release.device = kDevice;
+  release.orphan = it->second.orphan;
+  for (const ChunkRef& chunk : it->second.chunks) {
+    if (cache) {
+      s.cache.push_back(chunk);
+    } else {
+      release.chunks.push_back(chunk.id);
+      chunks_[chunk.id].holder = SessionId();
+    }
+  }
+  s.buffers.erase(it);
+  s.changed.insert(id);
+  if (!release.chunks.empty() || !release.orphan.is_zero()) Send(s, release);
+}
+
+void FakeCluster::Pin(FakeSession& s, BufferId id, bool pinned) {
+  auto it = s.buffers.find(id);
+  if (it == s.buffers.end() || (pinned && !it->second.resident)) return;
+  it->second.pinned = pinned;
+  s.changed.insert(id);
+}
+
+void FakeCluster::GiveOverdraftBack(FakeSession& s) {
+  if (s.overdraft == 0) return;
+  --s.overdraft;
+  Release release;
+  release.session = s.id;
+  release.device = kDevice;
+  release.overdraft = true;
+  Send(s, release);
+}
+
+BufferReport FakeCluster::Describe(const FakeBuffer& buffer) const {
+  BufferReport report;
+  report.id = buffer.id;
+  report.size = buffer.size;
+  report.state =
+      buffer.resident ? BufferState::kResident : BufferState::kSwapped;
+  report.mobility = buffer.mobility;
+  report.clean = buffer.clean;
+  report.pinned = buffer.pinned;
+  report.idle = now_ - buffer.last_use;
+  const bool old = (buffer.slot.id.value() >> 48) != 0;
+  if (!old && (!buffer.resident || buffer.clean)) {
+    report.slot = buffer.slot.id;
+  }
+  report.orphan = buffer.orphan;
+  return report;
+}
+
+Bytes FakeCluster::CachedBytes(const FakeSession& s) const {
+  Bytes sum;
+  for (const ChunkRef& chunk : s.cache) sum += chunk.size;
+  return sum;
+}
+
+void FakeCluster::Report(FakeSession& s) {
+  BufferChanges changes;
+  changes.session = s.id;
+  changes.device = kDevice;
+  for (BufferId id : s.changed) {
+    auto it = s.buffers.find(id);
+    if (it != s.buffers.end()) {
+      changes.buffers.push_back(Describe(it->second));
+      continue;
+    }
+    BufferReport freed;
+    freed.id = id;
+    freed.freed = true;
+    changes.buffers.push_back(freed);
+  }
+  for (const auto& [id, buffer] : s.buffers) {
+    if (buffer.pinned) changes.pinned += buffer.size;
+  }
+  s.changed.clear();
+  changes.cached = CachedBytes(s);
+  Send(s, changes);
+}
+
+void FakeCluster::Send(FakeSession& s, Input input) {
+  if (s.connected && !s.refused) s.to_core.push_back(std::move(input));
+}
+
+}  // namespace mets::core

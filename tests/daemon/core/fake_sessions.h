@@ -1,0 +1,207 @@
+// FakeCluster: a Core with fake client processes and fake memory around it.
+#ifndef METS_TESTS_DAEMON_CORE_FAKE_SESSIONS_H_
+#define METS_TESTS_DAEMON_CORE_FAKE_SESSIONS_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "daemon/core/core.h"
+
+namespace mets::core {
+
+// What a buffer's bytes are: who wrote them, and which version.
+struct Content {
+  SessionId session;
+  BufferId buffer;
+  uint64_t version = 0;
+  bool operator==(const Content& other) const {
+    return session == other.session && buffer == other.buffer &&
+           version == other.version;
+  }
+};
+
+struct FakeBuffer {
+  BufferId id;
+  Bytes size;
+  bool resident = true;
+  bool clean = false;
+  bool pinned = false;
+  Mobility mobility = Mobility::kMovable;
+  Slot slot;  // Where the bytes are, or are as well (clean).
+  std::vector<ChunkRef> chunks;
+  Bytes orphan;  // Resident in chunks of an earlier epoch.
+  uint64_t version = 1;
+  absl::Time last_use;
+};
+
+// A client process that obeys orders, unless it is told to misbehave. Its
+// messages travel in order, and arrive when the cluster delivers them.
+struct FakeSession {
+  SessionId id;
+  DomainId domain;
+  std::string job;
+  bool alive = true;
+  bool connected = true;
+  bool refused = false;
+  std::string refusal;
+
+  std::map<BufferId, FakeBuffer> buffers;
+  std::vector<ChunkRef> cache;
+  std::set<ChunkId> known;
+  std::set<ExtentId> extents;
+  std::set<BufferId> changed;
+  uint64_t last_buffer = 0;
+  uint64_t last_request = 0;
+  // Requests without an answer: the buffer that is allocated (not in the table
+  // yet) or restored.
+  struct Wanted {
+    BufferId buffer;
+    Bytes size;
+    bool overdraft = false;
+  };
+  std::map<RequestId, Wanted> requests;
+  std::vector<Deny> denials;
+  std::vector<DeviceReady> ready;
+  int overdraft = 0;
+  bool tight = false;
+  Bytes limit;
+  int evicted = 0;          // Buffers, so far.
+  int clean_evictions = 0;  // Of them, without a copy.
+  int trims = 0;
+
+  // Misbehaviour.
+  bool silent = false;  // Reads nothing.
+  bool skips = false;   // Answers SKIPPED.
+  bool fails = false;   // Answers FAILED, after a half-made copy.
+  bool keeps = false;   // Keeps what it is to forget.
+
+  std::deque<Input> to_core;
+  std::deque<SessionAction> inbox;
+
+  Bytes held() const;  // In chunks and orphans.
+};
+
+class FakeCluster {
+ public:
+  explicit FakeCluster(CoreConfig config);
+
+  static CoreConfig Config(Bytes pool, Bytes swap);
+
+  // --- sessions --------------------------------------------------------------
+  struct Wish {
+    Wish(uint64_t domain_number = 1, Bytes limit_wish = Bytes(),
+         Bytes guarantee_wish = Bytes(), int priority_wish = 0)
+        : domain(domain_number),
+          limit(limit_wish),
+          guarantee(guarantee_wish),
+          priority(priority_wish) {}
+    uint64_t domain;
+    Bytes limit, guarantee;
+    int priority;
+  };
+  // Opens a session and attaches host0.
+  FakeSession& Open(const std::string& job) { return Open(job, Wish()); }
+  FakeSession& Open(const std::string& job, const Wish& wish);
+  void Kill(FakeSession& session);
+  // The stream breaks; messages on their way are lost.
+  void Lose(FakeSession& session);
+  // The stream is back, in the same epoch.
+  void Resume(FakeSession& session);
+  // A new core after this one's crash; sessions are `lost` and come back by
+  // Return. Records name what each holds.
+  void RestartCore(CoreConfig config);
+  void Return(FakeSession& session);
+
+  // --- what a process does ---------------------------------------------------
+  // Asks for a buffer; it is there once the request has been granted.
+  BufferId Alloc(FakeSession& session, Bytes size,
+                 absl::Duration wait = absl::Seconds(60),
+                 bool overdraft = false);
+  // Uses a buffer: restores it first when needed.
+  void Touch(FakeSession& session, BufferId buffer, bool write);
+  // Frees a buffer; its chunks stay cached, or go back at once.
+  void Free(FakeSession& session, BufferId buffer, bool cache);
+  void Pin(FakeSession& session, BufferId buffer, bool pinned);
+  void GiveOverdraftBack(FakeSession& session);
+  // Tells the core what has changed.
+  void Report(FakeSession& session);
+  void Send(FakeSession& session, Input input);
+
+  // --- time and messages -----------------------------------------------------
+  // Delivers one message; false when there was none.
+  bool DeliverToCore(FakeSession& session);
+  bool DeliverToSession(FakeSession& session);
+  bool DeliverMemory();
+  // Delivers everything until nothing moves.
+  void Pump();
+  // Lets time pass, with every Tick and its consequences.
+  void Advance(absl::Duration time);
+  // Input straight to the core.
+  void Step(const Input& input);
+
+  // Fails the next creations.
+  int failing_creations = 0;
+  bool manual_memory = false;  // Pump leaves memory actions undone.
+
+  Core& core() { return *core_; }
+  absl::Time now() const { return now_; }
+  std::map<SessionId, std::unique_ptr<FakeSession>>& sessions() {
+    return sessions_;
+  }
+  DeviceStatus device() { return core_->GetStatus().devices[0]; }
+  JobStatus job(const std::string& name);
+  // Answers to SetJobLimit.
+  std::vector<JobLimitSet> limits;
+  // Bytes of chunks that exist.
+  Bytes created() const;
+
+ private:
+  void Do(const SessionAction& action);
+  void Do(const MemoryAction& action);
+  void Obey(FakeSession& s, const SessionAction& action);
+  void OnGrant(FakeSession& s, const Grant& grant);
+  void OnDeny(FakeSession& s, const Deny& deny);
+  void OnEvict(FakeSession& s, const EvictOrder& order);
+  BufferResult EvictOne(FakeSession& s, const EvictOrder& order,
+                        const EvictOrder::Candidate& candidate, Bytes* given);
+  void OnTrim(FakeSession& s, const TrimOrder& order);
+  void OnForget(FakeSession& s, const ForgetOrder& order);
+  void OnRefuse(FakeSession& s, const Refuse& refuse);
+  void CheckChunkUse(const FakeSession& s, const Grant& grant);
+  void Write(const Slot& slot, Bytes size, const Content& content);
+  void CheckRead(const Slot& slot, Bytes size, const Content& content);
+  BufferReport Describe(const FakeBuffer& buffer) const;
+  Bytes CachedBytes(const FakeSession& s) const;
+  void SendSnapshot(FakeSession& s);
+
+  struct FakeChunk {
+    Bytes size;
+    bool ready = false;
+    SessionId holder;
+    DomainId domain;  // Of its first holder.
+  };
+
+  CoreConfig config_;
+  std::unique_ptr<Core> core_;
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  std::map<SessionId, std::unique_ptr<FakeSession>> sessions_;
+  uint64_t last_session_ = 0;
+  std::map<ChunkId, FakeChunk> chunks_;
+  std::map<ExtentId, Bytes> extents_;
+  // By extent and 64-KiB piece. Older epochs' extents stay readable.
+  std::map<std::pair<uint64_t, int64_t>, Content> swap_;
+  std::deque<MemoryAction> memory_;
+  uint64_t epoch_ = 1;
+};
+
+}  // namespace mets::core
+
+#endif  // METS_TESTS_DAEMON_CORE_FAKE_SESSIONS_H_
