@@ -35,7 +35,7 @@ class Errors(unittest.TestCase):
         code, text = self.hog("--mib", 100, "--buffers", 1, "--rounds", 1)
         self.assertEqual(code, 1)
         self.assertIn("100 MiB", text)
-        self.assertIn("64.0 MiB", text)
+        self.assertIn("64 MiB", text)
         self.assertIn("pool", text)
 
     def test_limit_exceeded_by_one_tensor(self):
@@ -43,7 +43,7 @@ class Errors(unittest.TestCase):
                               METS_LIMIT="32MiB", METS_JOB="small")
         self.assertEqual(code, 1)
         self.assertIn("limit", text)
-        self.assertIn("32.0 MiB", text)
+        self.assertIn("32 MiB", text)
         self.assertIn("metsctl limit", text)
 
     def test_limit_exceeded_by_many_tensors_swaps(self):
@@ -60,13 +60,13 @@ class Errors(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("guarantee", text)
         self.assertIn("first", text)
-        self.assertIn("40.0 MiB", text)
+        self.assertIn("40 MiB", text)
 
     def test_bad_job_name(self):
         code, text = self.hog("--rounds", 1, METS_JOB="no spaces/please")
         self.assertEqual(code, 1)
         self.assertIn("no spaces/please", text)
-        self.assertIn("[A-Za-z0-9._-]{1,63}", text)
+        self.assertIn("1 to 63 characters", text)
 
     def test_daemon_not_running(self):
         with tempfile.TemporaryDirectory() as empty:
@@ -107,7 +107,7 @@ class Errors(unittest.TestCase):
             stderr=subprocess.STDOUT, text=True,
             env=dict(os.environ, METS_RUN_DIR=self.daemon.run_dir))
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("permission", done.stdout.lower())
+        self.assertIn("may not connect", done.stdout)
         self.assertIn("group", done.stdout)
 
     def test_limit_of_an_unknown_job(self):

@@ -85,6 +85,7 @@ class Daemon:
             [BIN / "metsctl", "--run-dir", self.run_dir, "run", "--job", job,
              *options, "--", *map(str, command)],
             env=dict(os.environ, PYTHONUNBUFFERED="1", **env),
+            stdin=subprocess.PIPE, text=True,
             stdout=(output := tempfile.TemporaryFile("w+")), stderr=output)
         process.output = output
         return process

@@ -51,7 +51,7 @@ def cnn():
         layers.Conv2D(32, 3, padding="same"),
         layers.BatchNormalization(),
         layers.ReLU(),
-        layers.AveragePooling2D(),
+        layers.AveragePooling2D(2),
         layers.Conv2D(32, 3, 2, padding="same", activation="relu"),
         layers.Conv2D(64, 3, 2, padding="same", activation="relu"),
         layers.Flatten(),
