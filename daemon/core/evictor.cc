@@ -24,10 +24,12 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
     Choose(candidate, goal, &round);
   }
   for (auto& [id, share] : round.shares) Issue(goal.device, share);
-  if (round.chosen < goal.bytes) {
-    for (const auto& [domain, bytes] : round.postponed) {
-      swap_.Grow(domain, bytes);
-    }
+  // Also when others could leave instead: the next time, the best shall.
+  for (const auto& [domain, bytes] : round.postponed) {
+    swap_.Grow(domain, bytes);
+  }
+  for (const auto& [id, share] : round.shares) {
+    swap_.KeepHeadroom(share.session->domain);
   }
   NoteObstacle(goal, round);
   return std::min(round.chosen, goal.bytes);
@@ -102,7 +104,7 @@ void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
   Buffer* buffer = holding.buffers.Find(candidate.buffer);
   const bool reused = buffer->slot.ok();
   if (!swap_.SlotFor(*session, goal.device, *buffer, !spare)) {
-    round->postponed[session->domain] += candidate.size;
+    if (!spare) round->postponed[session->domain] += candidate.size;
     return;
   }
   Share& share = round->shares[candidate.session];

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Bytes kGranule = KiB(64);
 constexpr Bytes kSmallestGrowth = MiB(64);
+constexpr Bytes kHeadroom = MiB(16);
 constexpr absl::Duration kRetryCreation = absl::Seconds(1);
 
 Bytes RoundDown(Bytes amount) { return kGranule * (amount / kGranule); }
@@ -57,6 +58,13 @@ void SwapSpace::Grow(DomainId domain, Bytes wanted) {
   size = std::min({size, std::max(kGranule, state_.config.extent_size), left});
   const ExtentId extent = state_.swap.StartCreating(domain, size);
   state_.Send(CreateExtent{extent, domain, size});
+}
+
+void SwapSpace::KeepHeadroom(DomainId domain) {
+  if (state_.swap.growable() >= kSmallestGrowth &&
+      state_.swap.DomainFree(domain) < kHeadroom) {
+    Grow(domain, kSmallestGrowth);
+  }
 }
 
 void SwapSpace::OnExtentCreated(const ExtentCreated& input) {

@@ -35,6 +35,8 @@ class SwapSpace {
   // Sees to it that the domain gets room for `wanted` more bytes, if there can
   // be.
   void Grow(DomainId domain, Bytes wanted);
+  // Grows ahead of need, out of what nobody has, when little room is left.
+  void KeepHeadroom(DomainId domain);
   // True when room for the domain is on its way.
   bool Growing(DomainId domain) const;
   void OnExtentCreated(const ExtentCreated& input);
