@@ -33,6 +33,9 @@ def digest(values):
     return sha.hexdigest()
 
 
+missed = {}  # Filled by fit.
+
+
 def normal(shape, seed):
     return tf.random.stateless_normal(shape, [seed, 7])
 
@@ -165,7 +168,12 @@ def fit(model, shape, classes=10, jit=False):
         metrics=["accuracy"], jit_compile=jit)
     x = normal_numpy([96] + shape)
     y = np.arange(96) % classes
+    before = mets_stats.read()
     history = model.fit(x, y, batch_size=32, epochs=3, verbose=0)
+    if before is not None:
+        key = "unobserved_accesses_total"
+        missed["unobserved_accesses_in_training"] = (
+            mets_stats.read()[key] - before[key])
     return [history.history["loss"], model.get_weights(), model.predict(
         x, batch_size=40, verbose=0)]
 
@@ -298,6 +306,8 @@ def main():
         if after is not None:
             for key in ("unobserved_accesses_total", "evicted_bytes_total"):
                 result[key] = after[key] - (before or {}).get(key, 0)
+            result.update(missed)
+            missed.clear()
         print(json.dumps(result), flush=True)
 
 

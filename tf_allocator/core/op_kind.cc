@@ -158,7 +158,8 @@ bool KeepsByName(std::string_view type) {
     if (type.substr(0, prefix.size()) == prefix) return true;
   }
   return type.find("Dataset") != std::string_view::npos ||
-         type.find("SparseTensorsMap") != std::string_view::npos;
+         type.find("FromTensorsMap") != std::string_view::npos ||
+         type.find("ToTensorsMap") != std::string_view::npos;
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ class OpScope {
 
   // True when the op has nothing to do with METS so far.
   bool idle() const { return !begun_ && allocations_ == 0; }
+  bool allocated() const { return allocations_ > 0; }
   bool failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }
 

@@ -27,36 +27,40 @@ void AddLocked(const DeviceMemory& memory, const Tensor& tensor,
   accesses->Add(buffer->data(), kind);
 }
 
-void AddVariable(const DeviceMemory& memory, const KernelState& state, Var* var,
-                 AccessList* accesses) {
-  const mets_access_kind kind =
-      state.variables == VariableUse::kRead ? METS_READ : METS_WRITE;
-  tensorflow::tf_shared_lock lock(*var->mu());
-  AddLocked(memory, *var->tensor(), kind, accesses);
+// Calls `visit` with every variable whose handle the tensor has. False when one
+// of its handles is another resource's.
+template <typename Visit>
+bool VisitVariables(OpKernelContext* context, const Tensor& tensor,
+                    Visit visit) {
+  const auto* handles =
+      static_cast<const ResourceHandle*>(DMAHelper::base(&tensor));
+  if (handles == nullptr) return true;
+  bool all = true;
+  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
+    const ResourceHandle& handle = handles[i];
+    if (handle.hash_code() != kVarType) {
+      all = false;
+    } else if (handle.IsRefCounting()) {
+      visit(static_cast<Var*>(handle.resource().get()));
+    } else {
+      tensorflow::core::RefCountPtr<Var> var;
+      if (LookupResource(context, handle, &var).ok()) visit(var.get());
+    }
+  }
+  return all;
 }
 
 void AddResources(const DeviceMemory& memory, const KernelState& state,
                   OpKernelContext* context, const Tensor& tensor,
                   Inputs* inputs) {
-  const auto* handles =
-      static_cast<const ResourceHandle*>(DMAHelper::base(&tensor));
-  if (handles == nullptr) return;
-  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
-    const ResourceHandle& handle = handles[i];
-    if (handle.hash_code() != kVarType) {
-      inputs->keeps = true;
-    } else if (state.variables == VariableUse::kReplace) {
-      continue;
-    } else if (handle.IsRefCounting()) {
-      AddVariable(memory, state, static_cast<Var*>(handle.resource().get()),
-                  &inputs->accesses);
-    } else {
-      tensorflow::core::RefCountPtr<Var> var;
-      if (LookupResource(context, handle, &var).ok()) {
-        AddVariable(memory, state, var.get(), &inputs->accesses);
-      }
-    }
-  }
+  const mets_access_kind kind =
+      state.variables == VariableUse::kRead ? METS_READ : METS_WRITE;
+  const bool all = VisitVariables(context, tensor, [&](Var* var) {
+    if (state.variables == VariableUse::kReplace) return;
+    tensorflow::tf_shared_lock lock(*var->mu());
+    AddLocked(memory, *var->tensor(), kind, &inputs->accesses);
+  });
+  if (!all) inputs->keeps = true;
 }
 
 // An input that nothing else refers to may be reused for an output.
@@ -169,6 +173,21 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
       scope->Upgrade(buffer);
     }
   });
+}
+
+void SettleVariables(const DeviceMemory& memory, OpScope* scope,
+                     OpKernelContext* context) {
+  for (const TensorValue& value : context->params()->inputs) {
+    if (value.tensor == nullptr || value.is_ref() ||
+        value.tensor->dtype() != tensorflow::DT_RESOURCE) {
+      continue;
+    }
+    VisitVariables(context, *value.tensor, [&](Var* var) {
+      tensorflow::tf_shared_lock lock(*var->mu());
+      void* buffer = BufferOf(memory, *var->tensor());
+      if (buffer != nullptr) scope->NoteOutput(buffer);
+    });
+  }
 }
 
 void SettleKeptOutputs(DeviceMemory* memory, OpKernelContext* context) {

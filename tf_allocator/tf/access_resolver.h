@@ -49,6 +49,10 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
                    const AccessList& accesses,
                    tensorflow::OpKernelContext* context);
 
+// A buffer that the op made and put into a variable stays movable, too.
+void SettleVariables(const DeviceMemory& memory, OpScope* scope,
+                     tensorflow::OpKernelContext* context);
+
 // The same for an op that keeps tensors: an output that something else refers
 // to is held for good.
 void SettleKeptOutputs(DeviceMemory* memory,

@@ -124,6 +124,7 @@ void MetsDevice::Finish(OpKernelContext* context, const Inputs& inputs,
                         OpScope* scope) {
   if (scope->idle() && !scope->failed()) return;
   SettleOutputs(memory_, scope, inputs.accesses, context);
+  if (scope->allocated()) SettleVariables(*memory_, scope, context);
   Explain(*scope, context);
 }
 

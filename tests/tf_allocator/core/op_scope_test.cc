@@ -1,0 +1,233 @@
+// OpScope and DeviceMemory on the fake libmets.
+#include "tf_allocator/core/op_scope.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "tf_allocator/core/device_memory.h"
+
+namespace mets {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kPool = 64 * kMiB;
+
+// The fake is one per process, so all tests share it.
+DeviceMemory& Memory() {
+  static DeviceMemory* const memory = [] {
+    setenv("FAKE_METS_EVICT", "1", 1);
+    setenv("FAKE_METS_POOL", std::to_string(kPool).c_str(), 1);
+    MetsApi api;
+    std::string error;
+    if (!LoadMetsApi(FAKE_METS, &api, &error)) ADD_FAILURE() << error;
+    std::unique_ptr<DeviceMemory> opened = DeviceMemory::Open(api, &error);
+    if (opened == nullptr) ADD_FAILURE() << error;
+    return opened.release();
+  }();
+  return *memory;
+}
+
+class OpScopeTest : public ::testing::Test {
+ protected:
+  static mets_buffer_info Info(const void* address) {
+    mets_buffer_info info = METS_BUFFER_INFO_INIT;
+    EXPECT_EQ(memory_.api().find(memory_.device(), address, &info), METS_OK);
+    return info;
+  }
+  static mets_stats_t Stats() {
+    mets_stats_t stats = {};
+    stats.size = sizeof(stats);
+    EXPECT_TRUE(memory_.Stats(&stats));
+    return stats;
+  }
+  static void* Allocate(uint64_t bytes) {
+    void* address = nullptr;
+    std::string error;
+    EXPECT_EQ(memory_.Allocate(bytes, &address, &error),
+              DeviceMemory::Result::kOk)
+        << error;
+    return address;
+  }
+  // Runs an op that names `input` (may be null) and allocates; the buffer is an
+  // output or stays the op's own.
+  void* RunOp(const void* input, uint64_t bytes, bool output) {
+    OpScope scope(&memory_, &state_);
+    AccessList accesses;
+    if (input != nullptr) accesses.Add(input, METS_READ);
+    std::string error;
+    EXPECT_EQ(scope.Begin(&accesses, 1, &error), OpScope::BeginResult::kOk);
+    scope.Enter();
+    void* made = bytes > 0 ? Allocate(bytes) : nullptr;
+    if (made != nullptr) std::memset(made, 7, bytes);
+    scope.Leave();
+    if (output) {
+      EXPECT_TRUE(scope.NoteOutput(made));
+    }
+    scope.End();
+    return made;
+  }
+  static void Free(void* address) { memory_.Free(address); }
+
+  static DeviceMemory& memory_;
+  KernelState state_{this, 0, OpKind::kCompute, VariableUse::kWrite};
+};
+DeviceMemory& OpScopeTest::memory_ = Memory();
+
+TEST_F(OpScopeTest, OutputsMayMoveAndComeBackWithTheirBytes) {
+  void* buffer = RunOp(nullptr, kMiB, true);
+  EXPECT_EQ(Info(buffer).mobility, METS_MOVABLE);
+  EXPECT_EQ(Info(buffer).resident, 0);
+  const uint64_t unobserved = Stats().unobserved_accesses_total;
+  {
+    OpScope scope(&memory_, &state_);
+    AccessList accesses;
+    accesses.Add(buffer, METS_READ);
+    std::string error;
+    ASSERT_EQ(scope.Begin(&accesses, 2, &error), OpScope::BeginResult::kOk);
+    EXPECT_EQ(static_cast<char*>(buffer)[kMiB - 1], 7);
+    scope.End();
+  }
+  EXPECT_EQ(Stats().unobserved_accesses_total, unobserved);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, WhatAnOpKeepsIsHeldUntilAnotherNamesIt) {
+  void* buffer = RunOp(nullptr, kMiB, false);
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  memory_.MakeMovable(buffer);
+  EXPECT_EQ(Info(buffer).mobility, METS_MOVABLE);
+  memory_.HoldForGood(buffer);
+  memory_.MakeMovable(buffer);
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, AllocationsOutsideOpsAreHeld) {
+  void* buffer = Allocate(kMiB);
+  EXPECT_TRUE(memory_.Owns(buffer));
+  EXPECT_TRUE(memory_.Owns(static_cast<char*>(buffer) + kMiB - 1));
+  EXPECT_FALSE(memory_.Owns(&buffer));
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, AnOpThatTouchesNothingLargeIsNoOpForMets) {
+  OpScope scope(&memory_, &state_);
+  scope.Enter();
+  scope.Leave();
+  EXPECT_TRUE(scope.idle());
+}
+
+TEST_F(OpScopeTest, TheNeedOfARunIsItsPeak) {
+  OpScope scope(&memory_, &state_);
+  AccessList accesses;
+  std::string error;
+  ASSERT_EQ(scope.Begin(&accesses, 9, &error), OpScope::BeginResult::kOk);
+  scope.Enter();
+  for (int i = 0; i < 40; ++i) Free(Allocate(2 * kMiB));
+  void* first = Allocate(kMiB);
+  void* second = Allocate(3 * kMiB);
+  scope.Leave();
+  scope.End();
+  Need need;
+  ASSERT_TRUE(state_.needs()->Find(9, &need));
+  EXPECT_GE(need.TotalBytes(), 4 * kMiB);
+  EXPECT_LE(need.TotalBytes(), kPool);
+  Free(first);
+  Free(second);
+}
+
+TEST_F(OpScopeTest, InnerOpsOwnTheirAllocations) {
+  OpScope outer(&memory_, &state_);
+  outer.Enter();
+  void* buffer = RunOp(nullptr, kMiB, true);
+  EXPECT_EQ(OpScope::Current(), &outer);
+  outer.Leave();
+  EXPECT_TRUE(outer.idle());
+  EXPECT_EQ(OpScope::Current(), nullptr);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, AFailedAllocationHasMetsText) {
+  OpScope scope(&memory_, &state_);
+  scope.Enter();
+  void* address = nullptr;
+  std::string error;
+  EXPECT_EQ(memory_.Allocate(2 * kPool, &address, &error),
+            DeviceMemory::Result::kFailed);
+  scope.Leave();
+  EXPECT_TRUE(scope.failed());
+  EXPECT_NE(scope.failure().find("fake pool full"), std::string::npos);
+}
+
+TEST_F(OpScopeTest, AnOpThatCannotHaveItsNeedFailsBeforeItRuns) {
+  Need need;
+  need.Add(2 * kPool);
+  state_.needs()->Learn(3, need);
+  OpScope scope(&memory_, &state_);
+  AccessList accesses;
+  std::string error;
+  EXPECT_EQ(scope.Begin(&accesses, 3, &error), OpScope::BeginResult::kFailed);
+  EXPECT_NE(error.find("op's need"), std::string::npos);
+}
+
+TEST_F(OpScopeTest, AForkedChildAllocatesElsewhere) {
+  const pid_t child = fork();
+  if (child == 0) {
+    memory_.ForkedChild();
+    void* address = nullptr;
+    std::string error;
+    const bool elsewhere = memory_.Allocate(kMiB, &address, &error) ==
+                           DeviceMemory::Result::kNotHere;
+    _exit(elsewhere ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(AccessListTest, LongListsKeepTheirOrder) {
+  AccessList list;
+  char bytes[100];
+  for (char& byte : bytes) list.Add(&byte, METS_READ);
+  ASSERT_EQ(list.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(list[i].address, bytes + i);
+  list.Clear();
+  EXPECT_TRUE(list.empty());
+  list.Add(bytes, METS_WRITE);
+  EXPECT_EQ(list[0].kind, METS_WRITE);
+}
+
+TEST(MetsApiTest, WhatIsNotLibmetsIsRefused) {
+  MetsApi api;
+  std::string error;
+  EXPECT_FALSE(LoadMetsApi("/nonexistent/libmets.so", &api, &error));
+  EXPECT_NE(error.find("cannot open libmets"), std::string::npos);
+  EXPECT_FALSE(LoadMetsApi("libm.so.6", &api, &error));
+  EXPECT_NE(error.find("is not libmets"), std::string::npos);
+}
+
+TEST(MetsApiTest, AnotherVersionIsRefused) {
+  setenv("FAKE_METS_ABI", "99", 1);
+  MetsApi api;
+  std::string error;
+  EXPECT_FALSE(LoadMetsApi(FAKE_METS, &api, &error));
+  unsetenv("FAKE_METS_ABI");
+  EXPECT_NE(error.find("version 99"), std::string::npos);
+}
+
+TEST(MetsApiTest, TheLibraryIsNamedOrLiesBeside) {
+  setenv("METS_LIBRARY", "/x/libmets.so", 1);
+  EXPECT_EQ(LibmetsPath("/y"), "/x/libmets.so");
+  unsetenv("METS_LIBRARY");
+  EXPECT_EQ(LibmetsPath("/nonexistent"), "libmets.so");
+}
+
+}  // namespace
+}  // namespace mets

@@ -1,0 +1,185 @@
+"""The plug-in in the stock TensorFlow, on the fake libmets.
+
+    python tf_plugin_test.py PLUGIN FAKE_LIBMETS
+
+Every buffer that no running op has named is evicted after every op, so that an
+access that was not announced is seen; the results must be those of TensorFlow
+as it comes, bit by bit.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PLUGIN, FAKE = sys.argv[1:3]
+# Python's own looks into tensors (numpy) are no ops: so many may be missed.
+PYTHON_LOOKS = 10
+# tf.data copies elements into batches outside of ops.
+MAY_MISS = {"data": 200}
+
+
+def run(command, **env):
+    """Ends with (exit status, standard output, standard error)."""
+    full = {**os.environ, "TF_PLUGGABLE_DEVICE_LIBRARY_PATH": PLUGIN,
+            "METS_LIBRARY": FAKE, "TF_CPP_MIN_LOG_LEVEL": "2", **env}
+    for name in ("METS_DISABLE", "METS_REQUIRED"):
+        if name not in env:
+            full.pop(name, None)
+    done = subprocess.run([sys.executable, *command], env=full, timeout=900,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def workloads(*names, **env):
+    code, out, err = run([str(HERE / "workloads.py"), *names], **env)
+    if code:
+        raise AssertionError(f"ended with {code}:\n{err[-4000:]}")
+    return {r["name"]: r for r in map(json.loads, out.splitlines())}
+
+
+def script(text, **env):
+    return run(["-c", text], **env)
+
+
+class Results(unittest.TestCase):
+    def compare(self, **env):
+        stock = workloads(METS_DISABLE="1")
+        mets = workloads(**env)
+        self.assertEqual(set(stock), set(mets))
+        for name, result in mets.items():
+            with self.subTest(name):
+                self.assertEqual(result["digest"], stock[name]["digest"])
+        return mets
+
+    def test_they_are_the_same_when_everything_leaves_after_every_op(self):
+        results = self.compare(FAKE_METS_EVICT="1", FAKE_METS_THRESHOLD="4096")
+        for name, result in results.items():
+            with self.subTest(name):
+                self.assertGreater(result["evicted_bytes_total"], 0)
+                self.assertLessEqual(result["unobserved_accesses_total"],
+                                     MAY_MISS.get(name, PYTHON_LOOKS))
+        for name in ("keras_mlp", "keras_conv", "keras_lstm"):
+            with self.subTest(name):
+                self.assertEqual(
+                    results[name]["unobserved_accesses_in_training"], 0)
+
+
+SMALL = """
+import tensorflow as tf
+print(float(tf.reduce_sum(tf.ones([1024, 1024]))))
+"""
+
+TOO_MUCH = """
+import tensorflow as tf
+try:
+    print(tf.reduce_sum(tf.random.uniform([4096, 1024])))
+except tf.errors.ResourceExhaustedError as error:
+    print("exhausted:", error.message)
+print(float(tf.reduce_sum(tf.ones([16, 16]))))
+"""
+
+STATS = """
+import sys
+sys.path.insert(0, %r)
+import tensorflow as tf, mets_stats
+x = tf.ones([1024, 1024])
+assert mets_stats.read()["live_bytes"] >= 4 << 20
+print(tf.config.experimental.get_memory_info("CPU:0")["current"] >= 4 << 20)
+""" % str(HERE.parents[1] / "tf_allocator" / "python")
+
+FORK = """
+import os, sys
+import tensorflow as tf
+x = tf.ones([1024, 1024])
+child = os.fork()
+if child == 0:
+    import numpy
+    numpy.ones(1 << 20).sum()
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+print(status, float(tf.reduce_sum(x)))
+"""
+
+THREADS = """
+import threading
+import tensorflow as tf
+tf.config.threading.set_inter_op_parallelism_threads(4)
+sums = {}
+def work(i):
+    w = tf.Variable(tf.ones([256, 256]) * (i + 1))
+    @tf.function
+    def step():
+        w.assign(w * 0.5 + tf.matmul(w, w) * 1e-3)
+        return tf.reduce_sum(w)
+    for _ in range(20):
+        sums[i] = float(step())
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(sorted(sums.items()))
+"""
+
+
+class Behaviour(unittest.TestCase):
+    def test_a_full_device_raises_with_the_text_of_mets(self):
+        code, out, err = script(TOO_MUCH, FAKE_METS_POOL=str(8 << 20))
+        self.assertEqual(code, 0, err)
+        self.assertIn("exhausted:", out)
+        self.assertIn("fake pool full: asked for 16777216", out)
+        self.assertIn("256.0", out)
+
+    def test_without_a_daemon_it_goes_on_and_says_so_once(self):
+        code, out, err = script(SMALL, FAKE_METS_OPEN="no metsd here")
+        self.assertEqual((code, out.strip()), (0, "1048576.0"), err)
+        self.assertEqual(err.count("no metsd here"), 1)
+        self.assertIn("goes on without METS", err)
+
+    def test_without_a_daemon_it_stops_when_mets_is_required(self):
+        code, _, err = script(SMALL, FAKE_METS_OPEN="no metsd here",
+                              METS_REQUIRED="1")
+        self.assertNotEqual(code, 0)
+        self.assertIn("no metsd here (METS_REQUIRED is set)", err)
+
+    def test_without_libmets_it_goes_on(self):
+        code, out, err = script(SMALL, METS_LIBRARY="/nonexistent.so")
+        self.assertEqual((code, out.strip()), (0, "1048576.0"), err)
+        self.assertIn("cannot open libmets", err)
+
+    def test_a_gpu_device_is_refused(self):
+        _, out, err = script(SMALL, FAKE_METS_KIND="cuda")
+        self.assertEqual(out.strip(), "1048576.0")
+        self.assertIn("needs a host device", err)
+
+    def test_disabled_it_registers_nothing(self):
+        code, out, err = script(SMALL, METS_DISABLE="1",
+                                METS_LIBRARY="/nonexistent.so")
+        self.assertEqual((code, out.strip()), (0, "1048576.0"), err)
+        self.assertNotIn("METS", err)
+
+    def test_another_tensorflow_is_told_in_one_line(self):
+        code, _, err = script("import ctypes, sys\nctypes.CDLL(%r)" % PLUGIN)
+        self.assertEqual(code, 0)
+        self.assertIn("no TensorFlow is loaded", err)
+
+    def test_python_reads_the_numbers(self):
+        code, out, err = script(STATS)
+        self.assertEqual((code, out.strip()), (0, "True"), err)
+
+    def test_a_forked_child_does_not_disturb(self):
+        code, out, err = script(FORK)
+        self.assertEqual((code, out.strip()), (0, "0 1048576.0"), err)
+
+    def test_threads_run_at_once(self):
+        stock = script(THREADS, METS_DISABLE="1")
+        mets = script(THREADS, FAKE_METS_EVICT="1", FAKE_METS_THRESHOLD="4096")
+        self.assertEqual(mets[0], 0, mets[2])
+        self.assertEqual(mets[1], stock[1])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
