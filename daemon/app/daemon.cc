@@ -205,19 +205,16 @@ std::string Daemon::metrics_address() const {
 void Daemon::Stop() {
   if (stopped_) return;
   stopped_ = true;
-  metrics_ = nullptr;
   if (engine_ != nullptr) {
     engine_->Post(core::Stop{});
     engine_->Stop();
   }
   if (transport_ != nullptr) transport_->Stop(kStopGrace);
-  if (!serving_) {
-    // Nothing of another daemon's is touched.
-    writer_ = nullptr;
-    return;
+  if (serving_) {
+    writer_->Stop();
+    if (engine_->GetStatus().sessions.empty()) unlink(state_path().c_str());
   }
-  writer_->Stop();
-  if (engine_->GetStatus().sessions.empty()) unlink(state_path().c_str());
+  metrics_ = nullptr;  // Last: it waits for scrapes.
 }
 
 }  // namespace mets::app

@@ -14,17 +14,20 @@ StateWriter::~StateWriter() { Stop(); }
 void StateWriter::Changed(bool urgent) {
   absl::MutexLock lock(&mutex_);
   changed_ = true;
+  used_ = true;
   urgent_ = urgent_ || urgent;
 }
 
 void StateWriter::Stop() {
+  bool used;
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return;
     stopping_ = true;
+    used = used_;
   }
   thread_.join();
-  Write();
+  if (used) Write();
 }
 
 void StateWriter::Run() {

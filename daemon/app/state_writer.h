@@ -32,7 +32,7 @@ class StateWriter {
 
   void Changed(bool urgent);
 
-  // Ends the thread, after a last write.
+  // Ends the thread, after a last write if Changed was ever called.
   void Stop();
 
  private:
@@ -44,6 +44,7 @@ class StateWriter {
   bool failing_ = false;
   absl::Mutex mutex_;
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool used_ ABSL_GUARDED_BY(mutex_) = false;
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -75,10 +75,19 @@ absl::Status FdServer::WatchExpected(std::vector<WatchedProcess> expected) {
   return absl::OkStatus();
 }
 
+absl::Status FdServer::WatchListener() {
+  return loop_->Watch(listener_.fd(), [this] { AcceptAll(); });
+}
+
 void FdServer::AcceptAll() {
   while (true) {
     absl::StatusOr<ipc::DescriptorChannel> channel = listener_.Accept();
-    if (!channel.ok()) return;  // Also when descriptors are short: later.
+    if (absl::IsResourceExhausted(channel.status())) {
+      // No descriptors left: the listener would be ready all the time.
+      loop_->Unwatch(listener_.fd());
+      listener_rests_ = true;
+    }
+    if (!channel.ok()) return;
     Adopt(*std::move(channel));
   }
 }
@@ -210,6 +219,7 @@ void FdServer::Drop(uint64_t id) {
 }
 
 void FdServer::OnTick() {
+  if (listener_rests_) listener_rests_ = !WatchListener().ok();
   const absl::Time now = clock_.Now();
   std::vector<uint64_t> silent;
   std::vector<uint64_t> replaced;

@@ -66,6 +66,7 @@ class FdServer {
            const Clock& clock);
 
   absl::Status WatchExpected(std::vector<WatchedProcess> expected);
+  absl::Status WatchListener();
   void AcceptAll();
   void Adopt(ipc::DescriptorChannel channel);
   bool TooManySilent(uid_t uid) const;
@@ -85,6 +86,7 @@ class FdServer {
   const Clock& clock_;
   // What follows belongs to the loop's thread.
   uint64_t next_id_ = 1;
+  bool listener_rests_ = false;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Connection>> connections_;
   absl::flat_hash_map<SessionId, UniqueFd> expected_;
   std::unique_ptr<EventLoop> loop_;  // Last: stopped before the rest goes.

@@ -54,7 +54,11 @@ TEST_F(StartTest, OccupiedDescriptorSocketIsNamed) {
   std::filesystem::create_directory(run_dir_);
   auto other = ipc::DescriptorListener::Listen(run_dir_ + "/fd.sock", 0600);
   ASSERT_TRUE(other.ok());
+  std::ofstream(run_dir_ + "/state.json") << "theirs";
   EXPECT_THAT(ErrorOf(SmallConfig()), HasSubstr("/fd.sock is in use"));
+  std::string state;
+  std::ifstream(run_dir_ + "/state.json") >> state;
+  EXPECT_EQ(state, "theirs");
 }
 
 TEST_F(StartTest, StaleSocketsAreReplaced) {

@@ -1,0 +1,224 @@
+// metsd and metsctl as programs: what people see.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/daemon/app/test_client.h"
+
+namespace mets {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kMetsd[] = METS_BIN_DIR "/metsd";
+constexpr char kMetsctl[] = METS_BIN_DIR "/metsctl";
+
+struct Result {
+  int exit_status = -1;
+  std::string out;
+  std::string err;
+};
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  ProgramsTest() {
+    char name[] = "/tmp/mets.XXXXXX";
+    dir_ = mkdtemp(name);
+    run_dir_ = dir_ + "/run";
+  }
+  ~ProgramsTest() override {
+    if (metsd_ > 0) Signal(SIGKILL);
+    std::filesystem::remove_all(dir_);
+  }
+
+  // Starts a program; stdout and stderr go to files.
+  pid_t Spawn(std::vector<std::string> words, const std::string& output) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    dup2(open((output + ".out").c_str(), flags, 0600), 1);
+    dup2(open((output + ".err").c_str(), flags, 0600), 2);
+    setenv("METS_RUN_DIR", run_dir_.c_str(), 1);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+
+  static std::string ReadAll(const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  Result Run(std::vector<std::string> words) {
+    const std::string output = dir_ + "/run_output";
+    const pid_t pid = Spawn(std::move(words), output);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            ReadAll(output + ".out"), ReadAll(output + ".err")};
+  }
+
+  void StartMetsd() {
+    std::filesystem::remove(dir_ + "/metsd.err");  // Of an earlier one.
+    metsd_ = Spawn({kMetsd, "--run-dir", run_dir_, "--device", "host:16MiB",
+                    "--swap-space", "32MiB"},
+                   dir_ + "/metsd");
+    for (int i = 0; i < 2000; ++i) {
+      if (Log().find("ready: ") != std::string::npos) return;
+      usleep(5000);
+    }
+    FAIL() << Log();
+  }
+  std::string Log() const { return ReadAll(dir_ + "/metsd.err"); }
+
+  int Signal(int number) {
+    kill(metsd_, number);
+    int status = 0;
+    waitpid(metsd_, &status, 0);
+    metsd_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  std::string dir_;
+  std::string run_dir_;
+  pid_t metsd_ = -1;
+};
+
+TEST_F(ProgramsTest, DaemonSaysReadyWithItsSocketsAndStopsCleanly) {
+  StartMetsd();
+  EXPECT_THAT(Log(), AllOf(HasSubstr(run_dir_ + "/fd.sock"),
+                           HasSubstr(run_dir_ + "/session.sock"),
+                           HasSubstr(run_dir_ + "/admin.sock")));
+  EXPECT_EQ(Signal(SIGTERM), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(run_dir_));
+}
+
+TEST_F(ProgramsTest, SecondDaemonFailsWithOneLine) {
+  StartMetsd();
+  const Result second = Run({kMetsd, "--run-dir", run_dir_, "--device",
+                             "host:16MiB", "--swap-space", "0"});
+  EXPECT_EQ(second.exit_status, 1);
+  EXPECT_THAT(second.err, AllOf(StartsWith("metsd: "), HasSubstr("in use")));
+  EXPECT_EQ(Signal(SIGINT), 0);
+}
+
+TEST_F(ProgramsTest, BadConfigurationIsExitStatus2) {
+  std::ofstream(dir_ + "/metsd.toml") << "speed = \"fast\"\n";
+  const Result result = Run({kMetsd, "--config", dir_ + "/metsd.toml"});
+  EXPECT_EQ(result.exit_status, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("metsd.toml:1"), HasSubstr("speed")));
+}
+
+TEST_F(ProgramsTest, StatusShowsDevicesAndJobs) {
+  StartMetsd();
+  TestClient client(run_dir_);
+  client.Join("bert");
+  ASSERT_TRUE(client.Acquire(1, 4 << 20).has_granted());
+  const Result status = Run({kMetsctl, "status", "--json"});
+  ASSERT_EQ(status.exit_status, 0) << status.err;
+  const auto json = nlohmann::json::parse(status.out);
+  EXPECT_EQ(json.at("devices").at(0).at("pool_bytes"), 16 << 20);
+  EXPECT_EQ(json.at("devices").at(0).at("free_bytes"), 12 << 20);
+  EXPECT_EQ(json.at("jobs").at(0).at("name"), "bert");
+  EXPECT_EQ(json.at("jobs").at(0).at("resident_bytes"), 4 << 20);
+  EXPECT_THAT(Run({kMetsctl, "devices"}).out, HasSubstr("host0"));
+  EXPECT_THAT(Run({kMetsctl, "--run-dir", run_dir_, "jobs"}).out,
+              HasSubstr("bert"));
+}
+
+TEST_F(ProgramsTest, LimitHoldsFromThenOn) {
+  StartMetsd();
+  TestClient client(run_dir_);
+  client.Join("bert");
+  const Result limit = Run({kMetsctl, "limit", "bert", "2MiB"});
+  EXPECT_EQ(limit.exit_status, 0) << limit.err;
+  const v1::DaemonMessage denied = client.Acquire(1, 4 << 20);
+  ASSERT_TRUE(denied.has_denied());
+  EXPECT_THAT(denied.denied().reason(),
+              AllOf(HasSubstr("limit"), HasSubstr("2 MiB")));
+  const Result jobs = Run({kMetsctl, "jobs", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(jobs.out).at("jobs").at(0).at("limit_bytes"),
+            2 << 20);
+}
+
+TEST_F(ProgramsTest, ErrorsOfMetsctlAreOneLine) {
+  const Result down = Run({kMetsctl, "status"});
+  EXPECT_EQ(down.exit_status, 1);
+  EXPECT_THAT(down.err,
+              AllOf(StartsWith("metsctl: metsd is not running in " + run_dir_),
+                    HasSubstr("start it with")));
+  StartMetsd();
+  const Result unknown = Run({kMetsctl, "limit", "nobody", "1MiB"});
+  EXPECT_EQ(unknown.exit_status, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("no job 'nobody'"));
+  const Result size = Run({kMetsctl, "limit", "bert", "huge"});
+  EXPECT_EQ(size.exit_status, 2);
+  EXPECT_THAT(size.err, HasSubstr("huge"));
+  EXPECT_EQ(Run({kMetsctl}).exit_status, 2);
+  EXPECT_EQ(Run({kMetsctl, "frobnicate"}).exit_status, 2);
+}
+
+TEST_F(ProgramsTest, RunSetsTheJobsEnvironment) {
+  StartMetsd();
+  const Result run =
+      Run({kMetsctl, "run", "--job", "bert", "--limit", "8MiB", "--", "/bin/sh",
+           "-c", "echo $METS_RUN_DIR $METS_JOB $METS_LIMIT; exit 7"});
+  EXPECT_EQ(run.exit_status, 7);
+  EXPECT_EQ(run.out, run_dir_ + " bert 8MiB\n");
+  const Result missing = Run({kMetsctl, "run", "--", "/no/such/program"});
+  EXPECT_EQ(missing.exit_status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("/no/such/program"));
+}
+
+TEST_F(ProgramsTest, RestartAfterAKillKnowsWhatJobsHold) {
+  StartMetsd();
+  TestClient client(run_dir_);
+  client.Join("bert");
+  const v1::DaemonMessage granted = client.Acquire(1, 4 << 20);
+  ASSERT_TRUE(granted.has_granted());
+  const uint64_t epoch = client.epoch();
+  const auto recorded = [this] {
+    return ReadAll(run_dir_ + "/state.json").find("4194304") !=
+           std::string::npos;
+  };
+  for (int i = 0; i < 2000 && !recorded(); ++i) usleep(5000);
+  ASSERT_TRUE(recorded());
+  Signal(SIGKILL);
+  StartMetsd();
+  EXPECT_THAT(Log(), HasSubstr("expecting job 'bert'"));
+  ASSERT_TRUE(client.ConnectDescriptors().ok());
+  EXPECT_EQ(client.epoch(), epoch + 1);
+  client.OpenStream();
+  v1::ClientMessage hello = client.Hello("bert");
+  hello.mutable_hello()->set_reconnect(true);
+  ASSERT_TRUE(client.Send(hello));
+  ASSERT_TRUE(client.ReadUntil(v1::DaemonMessage::kWelcome).has_welcome());
+  v1::ClientMessage attach;
+  attach.mutable_attach_device()->set_device("host0");
+  ASSERT_TRUE(client.Send(attach));
+  v1::ClientMessage message;
+  message.mutable_snapshot()->set_device("host0");
+  message.mutable_snapshot()->set_orphan_bytes(4 << 20);
+  message.mutable_snapshot()->set_last(true);
+  ASSERT_TRUE(client.Send(message));
+  EXPECT_TRUE(client.Acquire(2, 12 << 20, 5000).has_granted());
+  EXPECT_TRUE(client.Acquire(3, 1 << 20, 0).has_denied());
+}
+
+}  // namespace
+}  // namespace mets
