@@ -9,7 +9,7 @@ import harness
 
 TRIES = 20
 SEED = 20261128
-SURVIVOR_STEPS = 200
+SURVIVOR_STEPS = 60
 MIB = harness.MIB
 
 
