@@ -43,8 +43,8 @@ ExtentId SwapBook::StartCreating(DomainId domain, Bytes size) {
   METS_CHECK(size > Bytes() && size <= growable())
       << "an extent of " << size << " with " << growable() << " left";
   const ExtentId id = extent_ids_.Next();
-  extents_.emplace(
-      id, ExtentEntry{id, domain, ExtentState::kCreating, ExtentSpace(size)});
+  extents_.emplace(id, ExtentEntry{id, domain, ExtentState::kCreating,
+                                   ExtentSpace(size), absl::InfiniteFuture()});
   extent_bytes_ += size;
   return id;
 }
@@ -58,8 +58,10 @@ ExtentEntry& SwapBook::Get(ExtentId id, ExtentState expected) {
   return it->second;
 }
 
-void SwapBook::Created(ExtentId id) {
-  Get(id, ExtentState::kCreating).state = ExtentState::kReady;
+void SwapBook::Created(ExtentId id, absl::Time now) {
+  ExtentEntry& extent = Get(id, ExtentState::kCreating);
+  extent.state = ExtentState::kReady;
+  extent.ready_since = now;
 }
 
 void SwapBook::CreateFailed(ExtentId id) {

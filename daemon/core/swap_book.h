@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "daemon/core/extent_space.h"
@@ -43,6 +44,7 @@ struct ExtentEntry {
   DomainId domain;
   ExtentState state = ExtentState::kCreating;
   ExtentSpace space;
+  absl::Time ready_since = absl::InfiniteFuture();
 };
 
 // The swap space: the sum of all extents never exceeds the limit. An extent is
@@ -65,7 +67,7 @@ class SwapBook {
   // --- extents -------------------------------------------------------------
   // REQUIRES: size <= growable().
   ExtentId StartCreating(DomainId domain, Bytes size);
-  void Created(ExtentId id);
+  void Created(ExtentId id, absl::Time now);
   void CreateFailed(ExtentId id);
   // An empty extent takes no more slots. REQUIRES: it is ready and empty.
   void Drain(ExtentId id);

@@ -12,6 +12,9 @@ namespace {
 
 constexpr Bytes kGranule = KiB(64);
 constexpr Bytes kSmallestGrowth = MiB(64);
+// A domain has this long to use a new extent before another may take it, so
+// that two that need several each do not take them from one another for ever.
+constexpr absl::Duration kUndisturbed = absl::Milliseconds(100);
 constexpr Bytes kHeadroom = MiB(16);
 constexpr absl::Duration kRetryCreation = absl::Seconds(1);
 
@@ -69,7 +72,7 @@ void SwapSpace::KeepHeadroom(DomainId domain) {
 
 void SwapSpace::OnExtentCreated(const ExtentCreated& input) {
   if (input.status.ok()) {
-    state_.swap.Created(input.extent);
+    state_.swap.Created(input.extent, state_.now);
     state_.swap_error.clear();
   } else {
     state_.swap.CreateFailed(input.extent);
@@ -123,7 +126,7 @@ void SwapSpace::TakeFromOthers(DomainId domain, Bytes wanted) {
   std::vector<ExtentId> candidates;
   for (const auto& [id, extent] : state_.swap.extents()) {
     if (extent.domain != domain && extent.state == ExtentState::kReady &&
-        !needed[id]) {
+        !needed[id] && extent.ready_since + kUndisturbed <= state_.now) {
       candidates.push_back(id);
     }
     if (extent.state == ExtentState::kDraining ||

@@ -12,8 +12,8 @@ namespace mets::core {
 // Where slots come from, in this order: the slot that the buffer still has
 // (clean); free space in the domain's extents; a new extent (the caller waits);
 // when the limit is reached, clean slots of the domain, least recently used
-// first; and extents of other domains that hold nothing but clean slots, which
-// are destroyed for it.
+// first; and extents of other domains that hold nothing but clean slots (and
+// are not new), which are destroyed for it.
 //
 // A domain's extents grow with what it has: as large as all before, at least
 // 64 MiB and what is wanted now, at most the configured extent size (creating

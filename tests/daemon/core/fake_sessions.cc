@@ -51,6 +51,11 @@ JobStatus FakeCluster::job(const std::string& name) {
   return JobStatus();
 }
 
+SessionId FakeCluster::HolderOf(ChunkId chunk) const {
+  auto it = chunks_.find(chunk);
+  return it == chunks_.end() ? SessionId() : it->second.holder;
+}
+
 Bytes FakeCluster::created() const {
   Bytes sum;
   for (const auto& [id, chunk] : chunks_) sum += chunk.size;
@@ -87,6 +92,7 @@ void FakeCluster::Kill(FakeSession& s) {
   s.buffers.clear();
   s.cache.clear();
   s.known.clear();
+  s.extents.clear();
   for (auto& [id, chunk] : chunks_) {
     if (chunk.holder == s.id) chunk.holder = SessionId();
   }

@@ -13,7 +13,7 @@ class SwapBookTest : public ::testing::Test {
 
   ExtentId Extent(DomainId domain, Bytes size) {
     const ExtentId id = book_.StartCreating(domain, size);
-    book_.Created(id);
+    book_.Created(id, absl::UnixEpoch());
     return id;
   }
   std::optional<SlotId> Allocate(Bytes size) {

@@ -1,0 +1,478 @@
+// Model fuzzing of the core: random programs of operations on fake processes
+// that obey, skip, fail, die, reconnect, fall silent and send garbage. After
+// each Step the core checks its invariants, and the cluster that no chunk has
+// two holders, that bytes never cross domains, that every request is answered
+// once and that every restored buffer finds its bytes.
+//
+// A program that fails is printed as a list of operations; once understood, it
+// becomes an entry of kRegressions.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tests/daemon/core/fake_sessions.h"
+
+namespace mets::core {
+namespace {
+
+// Each operation is a struct; `s` chooses a session, `b` one of its buffers.
+struct OpenOp {
+  uint64_t job, domain;
+  int64_t limit_mib, guarantee_mib;
+  int priority;
+};
+struct AllocOp {
+  uint64_t s;
+  int64_t kib;
+  int wait_ms;
+  bool overdraft;
+};
+struct TouchOp {
+  uint64_t s, b;
+  bool write;
+};
+struct FreeOp {
+  uint64_t s, b;
+  bool cache;
+};
+struct PinOp {
+  uint64_t s, b;
+  bool pinned;
+};
+struct ReportOp {
+  uint64_t s;
+};
+struct OverdraftBackOp {
+  uint64_t s;
+};
+struct CancelOp {
+  uint64_t s, request;
+};
+struct KillOp {
+  uint64_t s;
+};
+struct LoseOp {
+  uint64_t s;
+};
+struct ResumeOp {
+  uint64_t s;
+};
+struct BehaveOp {
+  uint64_t s;
+  int how;  // Bits: silent, skips, fails, keeps.
+};
+struct GarbageOp {
+  uint64_t s;
+  int kind;
+  uint64_t value;
+};
+struct LimitOp {
+  uint64_t job;
+  int64_t mib;
+};
+struct FailCreationsOp {
+  int count;
+};
+struct DeliverOp {
+  uint64_t s;
+  int count;
+};
+struct PumpOp {};
+struct AdvanceOp {
+  int ms;
+};
+struct RestartOp {
+  int64_t pool_mib;
+};
+struct ReturnOp {
+  uint64_t s;
+};
+
+using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
+                        OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
+                        BehaveOp, GarbageOp, LimitOp, FailCreationsOp,
+                        DeliverOp, PumpOp, AdvanceOp, RestartOp, ReturnOp>;
+using Program = std::vector<Op>;
+
+constexpr int64_t kPoolMib = 24;
+constexpr int64_t kSwapMib = 40;
+
+std::string JobName(uint64_t job) { return "job" + std::to_string(job % 4); }
+
+class Runner {
+ public:
+  void Run(const Program& program) {
+    for (const Op& op : program) {
+      std::visit([this](const auto& o) { Do(o); }, op);
+      if (::testing::Test::HasFailure()) return;
+    }
+    Finish();
+  }
+
+ private:
+  static CoreConfig Config(int64_t pool_mib) {
+    CoreConfig config = FakeCluster::Config(MiB(pool_mib), MiB(kSwapMib));
+    config.extent_size = MiB(8);
+    config.max_buffers_per_session = 64;
+    config.max_requests_per_session = 16;
+    return config;
+  }
+
+  FakeSession* Pick(uint64_t s) {
+    if (cluster_.sessions().empty()) return nullptr;
+    auto it = cluster_.sessions().begin();
+    std::advance(it, s % cluster_.sessions().size());
+    return it->second.get();
+  }
+  FakeSession* PickAlive(uint64_t s) {
+    FakeSession* session = Pick(s);
+    return session != nullptr && session->alive ? session : nullptr;
+  }
+  BufferId PickBuffer(const FakeSession& session, uint64_t b) {
+    if (session.buffers.empty()) return BufferId();
+    auto it = session.buffers.begin();
+    std::advance(it, b % session.buffers.size());
+    return it->first;
+  }
+
+  void Do(const OpenOp& op) {
+    size_t alive = 0;
+    for (const auto& [id, s] : cluster_.sessions()) alive += s->alive;
+    if (alive >= 6) return;
+    cluster_.Open(JobName(op.job), {1 + op.domain % 2, MiB(op.limit_mib),
+                                    MiB(op.guarantee_mib), op.priority});
+  }
+  void Do(const AllocOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected || s->buffers.size() > 20) return;
+    cluster_.Alloc(*s, KiB(op.kib), absl::Milliseconds(op.wait_ms),
+                   op.overdraft || op.kib == 0);
+  }
+  void Do(const TouchOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    cluster_.Touch(*s, PickBuffer(*s, op.b), op.write);
+  }
+  void Do(const FreeOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    cluster_.Free(*s, PickBuffer(*s, op.b), op.cache);
+  }
+  void Do(const PinOp& op) {
+    if (FakeSession* s = PickAlive(op.s)) {
+      cluster_.Pin(*s, PickBuffer(*s, op.b), op.pinned);
+    }
+  }
+  void Do(const ReportOp& op) {
+    if (FakeSession* s = PickAlive(op.s)) cluster_.Report(*s);
+  }
+  void Do(const OverdraftBackOp& op) {
+    if (FakeSession* s = PickAlive(op.s)) cluster_.GiveOverdraftBack(*s);
+  }
+  void Do(const CancelOp& op) {
+    if (FakeSession* s = PickAlive(op.s)) {
+      cluster_.Send(*s, Cancel{s->id, RequestId(op.request)});
+    }
+  }
+  void Do(const KillOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr) return;
+    if (restarted_.count(s->id) > 0 && !s->connected) {
+      // It has not come back from the restart: only its record ends.
+      s->alive = false;
+      s->buffers.clear();
+      cluster_.Step(ExpectedSessionGone{s->id});
+      return;
+    }
+    cluster_.Kill(*s);
+  }
+  void Do(const LoseOp& op) {
+    if (FakeSession* s = PickAlive(op.s)) cluster_.Lose(*s);
+  }
+  void Do(const ResumeOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s != nullptr && restarted_.count(s->id) == 0) cluster_.Resume(*s);
+  }
+  void Do(const BehaveOp& op) {
+    FakeSession* s = Pick(op.s);
+    if (s == nullptr) return;
+    s->silent = op.how & 1;
+    s->skips = op.how & 2;
+    s->fails = op.how & 4;
+    s->keeps = op.how & 8;
+  }
+  void Do(const GarbageOp& op);
+  void Do(const LimitOp& op) {
+    cluster_.Step(SetJobLimit{JobName(op.job), MiB(op.mib), 1});
+  }
+  void Do(const FailCreationsOp& op) { cluster_.failing_creations = op.count; }
+  void Do(const DeliverOp& op) {
+    FakeSession* s = Pick(op.s);
+    for (int i = 0; s != nullptr && i < op.count; ++i) {
+      cluster_.DeliverToSession(*s);
+      cluster_.DeliverToCore(*s);
+      if (i % 2 == 1) cluster_.DeliverMemory();
+    }
+  }
+  void Do(const PumpOp&) { cluster_.Pump(); }
+  void Do(const AdvanceOp& op) { cluster_.Advance(absl::Milliseconds(op.ms)); }
+  void Do(const RestartOp& op) {
+    // A refused process is no session of the new daemon.
+    for (auto& [id, s] : cluster_.sessions()) {
+      if (s->refused) cluster_.Kill(*s);
+    }
+    cluster_.Pump();
+    cluster_.RestartCore(Config(op.pool_mib));
+    restarted_.clear();
+    for (auto& [id, s] : cluster_.sessions()) restarted_.insert(id);
+  }
+  void Do(const ReturnOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || restarted_.count(s->id) == 0) return;
+    restarted_.erase(s->id);
+    cluster_.Return(*s);
+  }
+
+  // Everybody ends; everything is back.
+  void Finish() {
+    for (auto& [id, s] : cluster_.sessions()) {
+      s->silent = s->skips = s->fails = s->keeps = false;
+    }
+    cluster_.failing_creations = 0;
+    cluster_.Advance(absl::Seconds(10));
+    for (size_t i = 0; i < cluster_.sessions().size(); ++i) Do(KillOp{i});
+    cluster_.Advance(absl::Seconds(70));
+    const DeviceStatus device = cluster_.device();
+    EXPECT_EQ(device.free, device.pool);
+    EXPECT_EQ(device.swap_used, Bytes());
+    EXPECT_EQ(device.swap_clean, Bytes());
+    EXPECT_TRUE(cluster_.core().GetStatus().jobs.empty());
+  }
+
+  FakeCluster cluster_{Config(kPoolMib)};
+  std::set<SessionId> restarted_;
+};
+
+// Messages that no good client sends.
+void Runner::Do(const GarbageOp& op) {
+  FakeSession* s = PickAlive(op.s);
+  if (s == nullptr) return;
+  BufferReport report;
+  report.id = BufferId(op.value % 40);
+  report.size = KiB(64) * static_cast<int64_t>(op.value % 300);
+  report.state = BufferState(op.value % 2);
+  report.clean = op.value % 3 == 0;
+  report.slot = SlotId(op.value % 50);
+  BufferChanges changes;
+  changes.session = s->id;
+  changes.cached = Bytes(static_cast<int64_t>(op.value) - 1000);
+  changes.pinned = Bytes(static_cast<int64_t>(op.value << 20));
+  Release release;
+  release.session = s->id;
+  Snapshot snapshot;
+  snapshot.session = s->id;
+  switch (op.kind) {
+    case 0:
+      release.chunks = {ChunkId(op.value % 100)};
+      if (cluster_.HolderOf(release.chunks[0]) == s->id) return;
+      cluster_.Send(*s, release);
+      break;
+    case 1:
+      release.orphan = Bytes(static_cast<int64_t>(op.value));
+      release.overdraft = true;
+      cluster_.Send(*s, release);
+      break;
+    case 2:
+      // Lies about buffers cannot hurt others; its own bytes it may lose.
+      report.id = BufferId(1000 + op.value % 20);
+      changes.buffers = {report};
+      cluster_.Send(*s, changes);
+      break;
+    case 3:
+      snapshot.chunks = {ChunkId(op.value % 100)};
+      snapshot.last = op.value % 2 == 0;
+      cluster_.Send(*s, snapshot);
+      break;
+    case 4:
+      cluster_.Send(*s, OrderDone{s->id, OrderId(1000000 + op.value), {}, ""});
+      cluster_.Send(*s, Forgotten{s->id, OrderId(1000000 + op.value), {}});
+      break;
+    default:
+      cluster_.Send(*s, AttachDevice{s->id, "nothing", true});
+      cluster_.Step(SessionEnded{SessionId(100000 + op.value)});
+      break;
+  }
+}
+
+// --- generation --------------------------------------------------------------
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : random_(seed) {}
+
+  Program Make(int length) {
+    Program program = {Open(), Open(), Open()};
+    while (static_cast<int>(program.size()) < length) {
+      program.push_back(Next());
+    }
+    return program;
+  }
+
+ private:
+  uint64_t Below(uint64_t n) { return random_() % n; }
+  bool Chance(int percent) { return Below(100) < static_cast<size_t>(percent); }
+
+  Op Open() {
+    return OpenOp{Below(4), Below(2),
+                  Chance(25) ? 4 + static_cast<int64_t>(Below(16)) : 0,
+                  Chance(25) ? static_cast<int64_t>(Below(10)) : 0,
+                  static_cast<int>(Below(3))};
+  }
+  Op Alloc() {
+    static constexpr int64_t kSizes[] = {64,   100,  512,  1024, 2048,
+                                         3000, 4096, 6000, 8192, 16384};
+    static constexpr int kWaits[] = {0, 50, 1000, 60000};
+    const bool token_only = Chance(5);
+    return AllocOp{Below(16), token_only ? 0 : kSizes[Below(10)],
+                   kWaits[Below(4)], Chance(10)};
+  }
+
+  Op Next() {
+    const uint64_t s = Below(16), b = Below(64);
+    const uint64_t dice = Below(200);
+    if (dice < 40) return Alloc();
+    if (dice < 75) return TouchOp{s, b, Chance(50)};
+    if (dice < 88) return FreeOp{s, b, Chance(60)};
+    if (dice < 98) return PinOp{s, b, Chance(40)};
+    if (dice < 118) return ReportOp{s};
+    if (dice < 123) return OverdraftBackOp{s};
+    if (dice < 126) return CancelOp{s, Below(40)};
+    if (dice < 128) return KillOp{s};
+    if (dice < 131) return LoseOp{s};
+    if (dice < 136) return ResumeOp{s};
+    if (dice < 140) {
+      return BehaveOp{s, Chance(60) ? 0 : static_cast<int>(Below(16))};
+    }
+    if (dice < 141)
+      return GarbageOp{s, static_cast<int>(Below(6)), Below(1000)};
+    if (dice < 143) {
+      return LimitOp{Below(4),
+                     Chance(50) ? 0 : 1 + static_cast<int64_t>(Below(20))};
+    }
+    if (dice < 144) return FailCreationsOp{static_cast<int>(Below(4))};
+    if (dice < 164) return DeliverOp{s, 1 + static_cast<int>(Below(4))};
+    if (dice < 180) return PumpOp{};
+    if (dice < 192) {
+      return AdvanceOp{Chance(10) ? 6000 : static_cast<int>(Below(100))};
+    }
+    if (dice < 195) return Open();
+    if (dice < 196) {
+      return RestartOp{Chance(80) ? kPoolMib : kPoolMib / 2};
+    }
+    return ReturnOp{s};
+  }
+
+  std::mt19937_64 random_;
+};
+
+// --- printing ----------------------------------------------------------------
+
+struct Printer {
+  std::ostream& out;
+  void operator()(const OpenOp& o) {
+    out << "OpenOp{" << o.job << ", " << o.domain << ", " << o.limit_mib << ", "
+        << o.guarantee_mib << ", " << o.priority << "}";
+  }
+  void operator()(const AllocOp& o) {
+    out << "AllocOp{" << o.s << ", " << o.kib << ", " << o.wait_ms << ", "
+        << o.overdraft << "}";
+  }
+  void operator()(const TouchOp& o) {
+    out << "TouchOp{" << o.s << ", " << o.b << ", " << o.write << "}";
+  }
+  void operator()(const FreeOp& o) {
+    out << "FreeOp{" << o.s << ", " << o.b << ", " << o.cache << "}";
+  }
+  void operator()(const PinOp& o) {
+    out << "PinOp{" << o.s << ", " << o.b << ", " << o.pinned << "}";
+  }
+  void operator()(const ReportOp& o) { out << "ReportOp{" << o.s << "}"; }
+  void operator()(const OverdraftBackOp& o) {
+    out << "OverdraftBackOp{" << o.s << "}";
+  }
+  void operator()(const CancelOp& o) {
+    out << "CancelOp{" << o.s << ", " << o.request << "}";
+  }
+  void operator()(const KillOp& o) { out << "KillOp{" << o.s << "}"; }
+  void operator()(const LoseOp& o) { out << "LoseOp{" << o.s << "}"; }
+  void operator()(const ResumeOp& o) { out << "ResumeOp{" << o.s << "}"; }
+  void operator()(const BehaveOp& o) {
+    out << "BehaveOp{" << o.s << ", " << o.how << "}";
+  }
+  void operator()(const GarbageOp& o) {
+    out << "GarbageOp{" << o.s << ", " << o.kind << ", " << o.value << "}";
+  }
+  void operator()(const LimitOp& o) {
+    out << "LimitOp{" << o.job << ", " << o.mib << "}";
+  }
+  void operator()(const FailCreationsOp& o) {
+    out << "FailCreationsOp{" << o.count << "}";
+  }
+  void operator()(const DeliverOp& o) {
+    out << "DeliverOp{" << o.s << ", " << o.count << "}";
+  }
+  void operator()(const PumpOp&) { out << "PumpOp{}"; }
+  void operator()(const AdvanceOp& o) { out << "AdvanceOp{" << o.ms << "}"; }
+  void operator()(const RestartOp& o) {
+    out << "RestartOp{" << o.pool_mib << "}";
+  }
+  void operator()(const ReturnOp& o) { out << "ReturnOp{" << o.s << "}"; }
+};
+
+std::string Text(const Program& program) {
+  std::ostringstream text;
+  for (const Op& op : program) {
+    std::visit(Printer{text}, op);
+    text << ",\n";
+  }
+  return text.str();
+}
+
+// --- tests -------------------------------------------------------------------
+
+// METS_FUZZ_SEED runs one seed; METS_FUZZ_PROGRAMS that many programs.
+uint64_t FromEnvironment(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+TEST(CoreFuzzTest, RandomProgramsKeepEveryInvariant) {
+  const uint64_t first = FromEnvironment("METS_FUZZ_SEED", 1);
+  const uint64_t count = FromEnvironment("METS_FUZZ_PROGRAMS", 300);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = Generator(seed).Make(300);
+    Runner().Run(program);
+    if (HasFailure()) {
+      if (std::getenv("METS_FUZZ_PRINT") != nullptr) {
+        ADD_FAILURE() << "seed " << seed << ":\n" << Text(program);
+      }
+      return;
+    }
+  }
+}
+
+TEST(CoreFuzzTest, ProgramsThatFailedOnceRun) {
+  const std::vector<Program> regressions = {};
+  for (const Program& program : regressions) {
+    SCOPED_TRACE(Text(program));
+    Runner().Run(program);
+  }
+}
+
+}  // namespace
+}  // namespace mets::core
