@@ -143,9 +143,8 @@ def _chunks_by_mapping(pid):
                     yield os.stat(f"/proc/{pid}/map_files/{line.split()[0]}")
 
 
-def chunk_bytes(pids):
-    """Allocated bytes of all chunk memfds that the processes hold or map, each
-    inode once, by its blocks. Needs root for what is only mapped."""
+def _chunks(pids):
+    """Allocated bytes of each chunk memfd, by inode, from its blocks."""
     bytes_of = {}
     for pid in pids:
         for chunks in (_chunks_by_descriptor, _chunks_by_mapping):
@@ -153,4 +152,14 @@ def chunk_bytes(pids):
                                      PermissionError):
                 for stat in chunks(pid):
                     bytes_of[stat.st_ino] = stat.st_blocks * 512
-    return sum(bytes_of.values())
+    return bytes_of
+
+
+def chunk_bytes(pids):
+    """Allocated bytes of all chunk memfds that the processes held or mapped at
+    one moment, each inode once. Needs root for what is only mapped.
+
+    Looking takes a while, in which chunks come and go: those that were there in
+    two looks, one after the other, were all there between them."""
+    first, second = _chunks(pids), _chunks(pids)
+    return sum(second[inode] for inode in first.keys() & second.keys())

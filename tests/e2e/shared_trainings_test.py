@@ -35,7 +35,7 @@ class SharedTrainings(unittest.TestCase):
             pids = [daemon.process.pid, *(j.pid for j in jobs.values())]
 
             def watch():
-                while not stop.wait(0.05):
+                while not stop.wait(0.1):
                     most[0] = max(most[0], harness.chunk_bytes(pids))
 
             watcher = threading.Thread(target=watch)
