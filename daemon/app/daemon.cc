@@ -165,7 +165,7 @@ absl::Status Daemon::MakeTransport(Recovery recovery) {
 void Daemon::MakeStateWriter() {
   StateWriter::Options options;
   options.path = state_path();
-  options.render = [this] { return RenderState(); };
+  options.render = [this] { return FormatState(CurrentState()); };
   options.on_error = [this](const absl::Status& status) {
     log_.warn("{}; after a restart metsd will not know what jobs hold",
               std::string(status.message()));
@@ -176,7 +176,7 @@ void Daemon::MakeStateWriter() {
   });
 }
 
-std::string Daemon::RenderState() const {
+SavedState Daemon::CurrentState() const {
   absl::flat_hash_map<SessionId, transport::ProcessIdentity> processes;
   for (const transport::SessionIdentity& identity : transport_->Identities()) {
     processes[identity.session] = identity.process;
@@ -195,7 +195,7 @@ std::string Daemon::RenderState() const {
                               process->second.uid, process->second.pid,
                               process->second.start_time, holding.held});
   }
-  return FormatState(state);
+  return state;
 }
 
 std::string Daemon::metrics_address() const {
@@ -212,7 +212,7 @@ void Daemon::Stop() {
   if (transport_ != nullptr) transport_->Stop(kStopGrace);
   if (serving_) {
     writer_->Stop();
-    if (engine_->GetStatus().sessions.empty()) unlink(state_path().c_str());
+    if (CurrentState().sessions.empty()) unlink(state_path().c_str());
   }
   metrics_ = nullptr;  // Last: it waits for scrapes.
 }

@@ -13,6 +13,7 @@
 #include "daemon/app/config.h"
 #include "daemon/app/engine.h"
 #include "daemon/app/recovery.h"
+#include "daemon/app/state_file.h"
 #include "daemon/app/state_writer.h"
 #include "daemon/memory/memory_manager.h"
 #include "daemon/telemetry/metrics_server.h"
@@ -48,7 +49,7 @@ class Daemon {
   void MakeMemory();
   absl::Status MakeTransport(Recovery recovery);
   void MakeStateWriter();
-  std::string RenderState() const;
+  SavedState CurrentState() const;
   std::string state_path() const { return config_.run_dir + "/state.json"; }
 
   Config config_;
