@@ -21,6 +21,8 @@ namespace mets::client {
 namespace {
 
 constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);
+// How long the stream may outlive the descriptor channel.
+constexpr absl::Duration kLastWords = absl::Seconds(1);
 
 // Adds the group that may connect.
 absl::Status WithGroup(const absl::Status& status, const std::string& path) {
@@ -113,10 +115,7 @@ Connection::~Connection() {
   Close();
   writer_.join();
   receiver_.join();
-  v1::DaemonMessage rest;
-  while (stream_->Read(&rest)) {
-  }
-  stream_->Finish();
+  (void)Finish();
   DoNotCloseInChild(channel_.fd());
   DoNotCloseInChild(stream_fd_);
 }
@@ -143,7 +142,16 @@ absl::StatusOr<v1::Welcome> Connection::Handshake(v1::Hello hello) {
   if (late) {
     return absl::UnavailableError("metsd did not answer within 10 s");
   }
-  return FromGrpc(stream_->Finish());
+  return FromGrpc(Finish());
+}
+
+grpc::Status Connection::Finish() {
+  if (finished_) return grpc::Status::OK;
+  finished_ = true;
+  v1::DaemonMessage rest;
+  while (stream_->Read(&rest)) {
+  }
+  return stream_->Finish();
 }
 
 bool Connection::Read(v1::DaemonMessage* message) {
@@ -195,6 +203,11 @@ void Connection::ReceiveDescriptors() {
     const uint64_t seq = fds->seq;
     on_fds_(*std::move(fds));
     if (!channel_.SendFdsReceived(seq).ok()) break;
+  }
+  // The stream may still bring the reason.
+  {
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(&stop_writing_), kLastWords);
   }
   Close();
 }

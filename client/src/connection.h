@@ -56,6 +56,8 @@ class Connection {
 
   Connection(ipc::DescriptorChannel channel, UniqueFd stream_socket,
              std::function<void(ipc::Fds)> on_fds);
+  // Ends the stream; for the reading thread.
+  grpc::Status Finish();
   void ReceiveDescriptors();
   void Write();
 
@@ -67,6 +69,7 @@ class Connection {
   std::shared_ptr<grpc::Channel> grpc_channel_;
   grpc::ClientContext context_;
   std::unique_ptr<Stream> stream_;
+  bool finished_ = false;  // Of the reading thread.
   std::atomic<bool> welcomed_{false};
   std::atomic<bool> closed_{false};
 

@@ -87,7 +87,9 @@ absl::StatusOr<Settings> ReadSettings(const mets_open_options* options) {
   if (settings.job.empty() && given.job == nullptr) {
     settings.job = DefaultJob();
   }
-  METS_RETURN_IF_ERROR(ValidateJobName(settings.job));
+  if (absl::Status valid = ValidateJobName(settings.job); !valid.ok()) {
+    return absl::FailedPreconditionError(valid.message());
+  }
   METS_ASSIGN_OR_RETURN(settings.limit,
                         SizeWish(given.limit_bytes, "METS_LIMIT"));
   METS_ASSIGN_OR_RETURN(settings.guarantee,

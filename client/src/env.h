@@ -22,7 +22,7 @@ struct Settings {
 };
 
 // `options` may be null. INVALID_ARGUMENT names the variable, its text and the
-// accepted forms.
+// accepted forms; FAILED_PRECONDITION: no job name.
 absl::StatusOr<Settings> ReadSettings(const mets_open_options* options);
 
 // "60s", "2m30s", "forever" (InfiniteDuration), "fail" (zero).

@@ -131,6 +131,7 @@ void ServeFaults() {
 }
 
 absl::Status Install() {
+  WatchForks();
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) return ErrnoToStatus(errno, "pipe");
   CloseInChild(pipe_fds[0]);
   CloseInChild(pipe_fds[1]);

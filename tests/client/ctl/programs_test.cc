@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/unique_fd.h"
 #include "tests/daemon/app/test_client.h"
 
 namespace mets {
@@ -106,6 +109,30 @@ TEST_F(ProgramsTest, DaemonSaysReadyWithItsSocketsAndStopsCleanly) {
                            HasSubstr(run_dir_ + "/admin.sock")));
   EXPECT_EQ(Signal(SIGTERM), 0);
   EXPECT_TRUE(std::filesystem::is_empty(run_dir_));
+}
+
+TEST_F(ProgramsTest, SystemdIsToldWhenItIsReadyAndWhenItStops) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const std::string path = dir_ + "/notify";
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
+                 sizeof(address)),
+            0);
+  const timeval timeout = {20, 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  const auto receive = [&socket] {
+    char text[256];
+    const ssize_t size = recv(socket.get(), text, sizeof(text), 0);
+    return std::string(text, size > 0 ? size : 0);
+  };
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  StartMetsd();
+  unsetenv("NOTIFY_SOCKET");
+  EXPECT_THAT(receive(), HasSubstr("READY=1"));
+  EXPECT_EQ(Signal(SIGTERM), 0);
+  EXPECT_THAT(receive(), HasSubstr("STOPPING=1"));
 }
 
 TEST_F(ProgramsTest, SecondDaemonFailsWithOneLine) {

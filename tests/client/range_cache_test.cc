@@ -1,0 +1,55 @@
+#include "client/src/range_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace mets::client {
+namespace {
+
+class RangeCacheTest : public testing::Test {
+ protected:
+  Buffer* Range(Bytes size) {
+    ranges_.emplace_back();
+    ranges_.back().size = size.count();
+    return &ranges_.back();
+  }
+  std::deque<Buffer> ranges_;
+  RangeCache cache_;
+};
+
+TEST_F(RangeCacheTest, FindsTheBestFit) {
+  Buffer* small = Range(MiB(4));
+  Buffer* large = Range(KiB(4500));
+  cache_.Put(large);
+  cache_.Put(small);
+  EXPECT_EQ(cache_.TakeFit(MiB(4)), small);
+  EXPECT_EQ(cache_.TakeFit(MiB(4)), large);
+  EXPECT_EQ(cache_.TakeFit(MiB(4)), nullptr);
+  EXPECT_TRUE(cache_.empty());
+}
+
+TEST_F(RangeCacheTest, WastesAtMostAnEighth) {
+  cache_.Put(Range(MiB(9) + KiB(64)));
+  EXPECT_EQ(cache_.TakeFit(MiB(8)), nullptr);
+  cache_.Put(Range(MiB(9)));
+  EXPECT_NE(cache_.TakeFit(MiB(8)), nullptr);
+}
+
+TEST_F(RangeCacheTest, ReusesTheLastFreedAndGivesBackTheOldest) {
+  Buffer* first = Range(MiB(1));
+  Buffer* second = Range(MiB(1));
+  Buffer* third = Range(MiB(1));
+  cache_.Put(first);
+  cache_.Put(second);
+  cache_.Put(third);
+  EXPECT_EQ(cache_.oldest(), first);
+  EXPECT_EQ(cache_.TakeFit(MiB(1)), third);
+  cache_.Take(first);
+  EXPECT_EQ(cache_.oldest(), second);
+  EXPECT_EQ(cache_.bytes(), MiB(1));
+  EXPECT_EQ(cache_.TakeFit(MiB(1)), second);
+}
+
+}  // namespace
+}  // namespace mets::client
