@@ -24,13 +24,7 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
     Choose(candidate, goal, &round);
   }
   for (auto& [id, share] : round.shares) Issue(goal.device, share);
-  // Also when others could leave instead: the next time, the best shall.
-  for (const auto& [domain, bytes] : round.postponed) {
-    swap_.Grow(domain, bytes);
-  }
-  for (const auto& [id, share] : round.shares) {
-    swap_.KeepHeadroom(share.session->domain);
-  }
+  GrowSwap(round);
   NoteObstacle(goal, round);
   return std::min(round.chosen, goal.bytes);
 }
@@ -104,7 +98,7 @@ void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
   Buffer* buffer = holding.buffers.Find(candidate.buffer);
   const bool reused = buffer->slot.ok();
   if (!swap_.SlotFor(*session, goal.device, *buffer, !spare)) {
-    if (!spare) round->postponed[session->domain] += candidate.size;
+    if (!spare) Postpone(*session, candidate.size, round);
     return;
   }
   Share& share = round->shares[candidate.session];
@@ -120,6 +114,27 @@ void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
   } else {
     share.target += std::min(candidate.size, goal.bytes - round->chosen);
     round->chosen += candidate.size;
+  }
+}
+
+void Evictor::Postpone(const Session& session, Bytes size, Round* round) const {
+  for (SwapWish& wish : round->postponed) {
+    if (wish.domain != session.domain) continue;
+    wish.all += size;
+    return;
+  }
+  round->postponed.push_back({session.domain, size, size});
+}
+
+void Evictor::GrowSwap(const Round& round) {
+  // Also when others could leave instead: the next time, the best shall. Only
+  // one domain takes from others, or they would take from one another.
+  bool may_take = true;
+  for (const SwapWish& wish : round.postponed) {
+    if (swap_.Grow(wish, may_take)) may_take = false;
+  }
+  for (const auto& [id, share] : round.shares) {
+    swap_.KeepHeadroom(share.session->domain);
   }
 }
 

@@ -42,7 +42,8 @@ class Evictor {
     Bytes spare;
     size_t spares = 0;
     std::map<SessionId, Share> shares;
-    std::map<DomainId, Bytes> postponed;  // For lack of swap space.
+    // Domains that lack swap space, that of the best candidate first.
+    std::vector<SwapWish> postponed;
     std::map<const Job*, Bytes> takable;
     bool is_protected = false;
     bool silent = false;
@@ -54,6 +55,8 @@ class Evictor {
   void Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
               Round* round);
   bool Enough(const ReclaimGoal& goal, const Round& round) const;
+  void Postpone(const Session& session, Bytes size, Round* round) const;
+  void GrowSwap(const Round& round);
   void Issue(size_t device, Share& share);
   void NoteObstacle(const ReclaimGoal& goal, const Round& round);
 

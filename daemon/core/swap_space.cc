@@ -1,7 +1,7 @@
 #include "daemon/core/swap_space.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -50,23 +50,25 @@ bool SwapSpace::Growing(DomainId domain) const {
   return state_.swap.Growing(domain);
 }
 
-void SwapSpace::Grow(DomainId domain, Bytes wanted) {
-  if (Growing(domain) || state_.now < state_.swap_grow_from) return;
-  wanted = wanted.RoundUpTo(kGranule);
+bool SwapSpace::Grow(const SwapWish& wish, bool may_take) {
+  if (state_.now < state_.swap_grow_from) return false;
+  if (Growing(wish.domain)) return true;
   const Bytes left = RoundDown(state_.swap.growable());
-  if (left < wanted) TakeFromOthers(domain, wanted - left);
-  if (left.is_zero()) return;
+  const Bytes all = wish.all.RoundUpTo(kGranule);
+  const bool taking = may_take && left < all && TakeFromOthers(wish, left);
+  if (left.is_zero()) return taking;
   Bytes size =
-      std::max({kSmallestGrowth, wanted, state_.swap.DomainBytes(domain)});
+      std::max({kSmallestGrowth, all, state_.swap.DomainBytes(wish.domain)});
   size = std::min({size, std::max(kGranule, state_.config.extent_size), left});
-  const ExtentId extent = state_.swap.StartCreating(domain, size);
-  state_.Send(CreateExtent{extent, domain, size});
+  const ExtentId extent = state_.swap.StartCreating(wish.domain, size);
+  state_.Send(CreateExtent{extent, wish.domain, size});
+  return taking;
 }
 
 void SwapSpace::KeepHeadroom(DomainId domain) {
   if (state_.swap.growable() >= kSmallestGrowth &&
       state_.swap.DomainFree(domain) < kHeadroom) {
-    Grow(domain, kSmallestGrowth);
+    Grow({domain, kSmallestGrowth, kSmallestGrowth}, false);
   }
 }
 
@@ -114,36 +116,50 @@ void SwapSpace::ForgetClean(SlotId slot) {
   FreeSlot(*session->holdings[owner.device].buffers.Find(owner.buffer));
 }
 
-void SwapSpace::TakeFromOthers(DomainId domain, Bytes wanted) {
-  std::map<ExtentId, std::vector<SlotId>> clean;
-  std::map<ExtentId, bool> needed;
+bool SwapSpace::TakeFromOthers(const SwapWish& wish, Bytes left) {
+  std::set<ExtentId> needed;
   for (const auto& [id, entry] : state_.swap.slots()) {
+    if (entry.state == SlotState::kClean) continue;
     for (const SlotPiece& piece : entry.slot.pieces) {
-      if (entry.state != SlotState::kClean) needed[piece.extent] = true;
-      clean[piece.extent].push_back(id);
+      needed.insert(piece.extent);
     }
   }
-  std::vector<ExtentId> candidates;
+  std::vector<const ExtentEntry*> candidates;
+  Bytes coming, possible;
   for (const auto& [id, extent] : state_.swap.extents()) {
-    if (extent.domain != domain && extent.state == ExtentState::kReady &&
-        !needed[id] && extent.ready_since + kUndisturbed <= state_.now) {
-      candidates.push_back(id);
-    }
     if (extent.state == ExtentState::kDraining ||
         extent.state == ExtentState::kDestroying) {
-      wanted -= extent.space.size();  // On its way already.
+      coming += extent.space.size();
+    } else if (extent.domain != wish.domain &&
+               extent.state == ExtentState::kReady && needed.count(id) == 0 &&
+               extent.ready_since + kUndisturbed <= state_.now) {
+      candidates.push_back(&extent);
+      possible += extent.space.size();
     }
   }
-  for (ExtentId id : candidates) {
-    if (wanted <= Bytes()) return;
-    for (SlotId slot : clean[id]) {
-      if (state_.swap.Find(slot) != nullptr) ForgetClean(slot);
-    }
-    const ExtentEntry* extent = state_.swap.FindExtent(id);
+  const Bytes own = left + coming + state_.swap.DomainFree(wish.domain);
+  if (own + possible < wish.first) return false;
+  Bytes taken;
+  for (const ExtentEntry* extent : candidates) {
+    if (left + coming + taken >= wish.all) break;
+    ForgetCleanIn(extent->id);
     if (!retirement_.CanRetire(*extent)) continue;
-    wanted -= extent->space.size();
-    retirement_.RetireExtent(id);
+    taken += extent->space.size();
+    retirement_.RetireExtent(extent->id);
   }
+  return !coming.is_zero() || !taken.is_zero();
+}
+
+void SwapSpace::ForgetCleanIn(ExtentId extent) {
+  std::vector<SlotId> slots;
+  for (const auto& [id, entry] : state_.swap.slots()) {
+    for (const SlotPiece& piece : entry.slot.pieces) {
+      if (piece.extent != extent) continue;
+      slots.push_back(id);
+      break;
+    }
+  }
+  for (SlotId slot : slots) ForgetClean(slot);
 }
 
 }  // namespace mets::core

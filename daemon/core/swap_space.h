@@ -9,6 +9,13 @@
 
 namespace mets::core {
 
+// A domain's want of swap space.
+struct SwapWish {
+  DomainId domain;
+  Bytes first;  // The least that helps: its best candidate's size.
+  Bytes all;    // Of all its candidates.
+};
+
 // Where slots come from, in this order: the slot that the buffer still has
 // (clean); free space in the domain's extents; a new extent (the caller waits);
 // when the limit is reached, clean slots of the domain, least recently used
@@ -32,9 +39,9 @@ class SwapSpace {
                                 Buffer& buffer, bool reclaim);
   // Takes the slot from a buffer that has one.
   void FreeSlot(Buffer& buffer);
-  // Sees to it that the domain gets room for `wanted` more bytes, if there can
-  // be.
-  void Grow(DomainId domain, Bytes wanted);
+  // Sees to it that the domain gets room, if there can be. Other domains'
+  // extents are taken only with `may_take`; true when that is under way.
+  bool Grow(const SwapWish& wish, bool may_take);
   // Grows ahead of need, out of what nobody has, when little room is left.
   void KeepHeadroom(DomainId domain);
   // True when room for the domain is on its way.
@@ -44,7 +51,8 @@ class SwapSpace {
  private:
   bool ReclaimClean(DomainId domain, Bytes wanted);
   void ForgetClean(SlotId slot);
-  void TakeFromOthers(DomainId domain, Bytes wanted);
+  bool TakeFromOthers(const SwapWish& wish, Bytes left);
+  void ForgetCleanIn(ExtentId extent);
 
   State& state_;
   Retirement& retirement_;

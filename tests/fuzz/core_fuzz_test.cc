@@ -277,8 +277,8 @@ void Runner::Do(const GarbageOp& op) {
   snapshot.session = s->id;
   switch (op.kind) {
     case 0:
-      release.chunks = {ChunkId(op.value % 100)};
-      if (cluster_.HolderOf(release.chunks[0]) == s->id) return;
+      // Not one that may be its own by the time the message arrives.
+      release.chunks = {ChunkId(1000000 + op.value)};
       cluster_.Send(*s, release);
       break;
     case 1:
@@ -293,7 +293,7 @@ void Runner::Do(const GarbageOp& op) {
       cluster_.Send(*s, changes);
       break;
     case 3:
-      snapshot.chunks = {ChunkId(op.value % 100)};
+      snapshot.chunks = {ChunkId(1000000 + op.value)};
       snapshot.last = op.value % 2 == 0;
       cluster_.Send(*s, snapshot);
       break;

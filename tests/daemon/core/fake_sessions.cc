@@ -51,11 +51,6 @@ JobStatus FakeCluster::job(const std::string& name) {
   return JobStatus();
 }
 
-SessionId FakeCluster::HolderOf(ChunkId chunk) const {
-  auto it = chunks_.find(chunk);
-  return it == chunks_.end() ? SessionId() : it->second.holder;
-}
-
 Bytes FakeCluster::created() const {
   Bytes sum;
   for (const auto& [id, chunk] : chunks_) sum += chunk.size;

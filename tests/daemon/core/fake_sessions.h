@@ -160,8 +160,6 @@ class FakeCluster {
   JobStatus job(const std::string& name);
   // Answers to SetJobLimit.
   std::vector<JobLimitSet> limits;
-  // Who uses the chunk, as far as its processes know.
-  SessionId HolderOf(ChunkId chunk) const;
   // Bytes of chunks that exist.
   Bytes created() const;
 

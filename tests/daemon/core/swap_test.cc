@@ -85,6 +85,24 @@ TEST(SwapTest, EmptyExtentsGoToTheDomainThatNeedsThem) {
   EXPECT_TRUE(a.extents.empty());
 }
 
+TEST(SwapTest, TwoDomainsThatNeedSeveralExtentsEachGetThemInTurn) {
+  CoreConfig config = FakeCluster::Config(MiB(32), MiB(16));
+  config.extent_size = MiB(8);
+  FakeCluster cluster(config);
+  FakeSession& a = cluster.Open("a");
+  FakeSession& b = cluster.Open("b", {2});
+  FakeSession& c = cluster.Open("c");
+  cluster.Alloc(a, MiB(16));
+  cluster.Advance(absl::Milliseconds(10));
+  cluster.Report(a);
+  cluster.Alloc(b, MiB(16));
+  cluster.Pump();
+  cluster.Report(b);
+  cluster.Alloc(c, MiB(16));
+  cluster.Advance(absl::Seconds(2));
+  EXPECT_EQ(c.buffers.size(), 1u);
+}
+
 TEST(SwapTest, ExtentsGrowAndNeverExceedTheLimit) {
   FakeCluster cluster(FakeCluster::Config(MiB(32), MiB(200)));
   FakeSession& a = cluster.Open("a");
