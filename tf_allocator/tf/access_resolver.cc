@@ -141,6 +141,13 @@ bool MayMove(const Tensor& tensor) {
   return tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
 }
 
+void SettleVariables(DeviceMemory* memory, const AccessList& accesses) {
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    if (accesses[i].kind == METS_NEW) continue;
+    memory->MakeMovable(const_cast<void*>(accesses[i].address));
+  }
+}
+
 void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
   for (const TensorValue& value : context->params()->inputs) {
     if (value.tensor == nullptr || value.is_ref()) continue;
@@ -175,8 +182,8 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
   });
 }
 
-void SettleVariables(const DeviceMemory& memory, OpScope* scope,
-                     OpKernelContext* context) {
+void NoteVariables(const DeviceMemory& memory, OpScope* scope,
+                   OpKernelContext* context) {
   for (const TensorValue& value : context->params()->inputs) {
     if (value.tensor == nullptr || value.is_ref() ||
         value.tensor->dtype() != tensorflow::DT_RESOURCE) {

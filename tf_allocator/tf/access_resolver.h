@@ -38,6 +38,10 @@ void* BufferOf(const DeviceMemory& memory, const tensorflow::Tensor& tensor);
 // they have constructors (strings, variants, resource handles).
 bool MayMove(const tensorflow::Tensor& tensor);
 
+// Makes the variables among `accesses` movable that were held until an op names
+// them.
+void SettleVariables(DeviceMemory* memory, const AccessList& accesses);
+
 // Makes the inputs that are held until an op names them movable, and holds for
 // good those whose type forbids moving. `kept`: holds them all for good.
 void SettleInputs(DeviceMemory* memory, tensorflow::OpKernelContext* context,
@@ -50,8 +54,8 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
                    tensorflow::OpKernelContext* context);
 
 // A buffer that the op made and put into a variable stays movable, too.
-void SettleVariables(const DeviceMemory& memory, OpScope* scope,
-                     tensorflow::OpKernelContext* context);
+void NoteVariables(const DeviceMemory& memory, OpScope* scope,
+                   tensorflow::OpKernelContext* context);
 
 // The same for an op that keeps tensors: an output that something else refers
 // to is held for good.

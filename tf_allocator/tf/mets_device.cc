@@ -104,6 +104,7 @@ bool MetsDevice::Begin(const KernelState& state, OpKernelContext* context,
   for (int i = 0; i < kTries; ++i) {
     switch (scope->Begin(&inputs->accesses, signature, &error)) {
       case OpScope::BeginResult::kOk:
+        SettleVariables(memory_, inputs->accesses);
         SettleInputs(memory_, context, /*kept=*/false);
         return true;
       case OpScope::BeginResult::kFailed:
@@ -124,7 +125,7 @@ void MetsDevice::Finish(OpKernelContext* context, const Inputs& inputs,
                         OpScope* scope) {
   if (scope->idle() && !scope->failed()) return;
   SettleOutputs(memory_, scope, inputs.accesses, context);
-  if (scope->allocated()) SettleVariables(*memory_, scope, context);
+  if (scope->allocated()) NoteVariables(*memory_, scope, context);
   Explain(*scope, context);
 }
 
@@ -183,17 +184,6 @@ void MetsDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
   run->scope.Leave();
   run->scope.Detach();
   run->Drop();
-}
-
-absl::Status MetsDevice::MakeTensorFromProto(
-    const tensorflow::TensorProto& proto,
-    const tensorflow::AllocatorAttributes attr, Tensor* tensor) {
-  absl::Status status =
-      ThreadPoolDevice::MakeTensorFromProto(proto, attr, tensor);
-  if (!status.ok() || memory_->forked()) return status;
-  void* buffer = BufferOf(*memory_, *tensor);
-  if (buffer != nullptr) memory_->HoldForGood(buffer);
-  return status;
 }
 
 void MetsDevice::CopyTensorInSameDevice(

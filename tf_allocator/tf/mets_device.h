@@ -33,10 +33,6 @@ class MetsDevice : public tensorflow::ThreadPoolDevice {
                     tensorflow::OpKernelContext* context,
                     tensorflow::AsyncOpKernel::DoneCallback done) override;
 
-  // Constants are held: TensorFlow reads them without an op.
-  absl::Status MakeTensorFromProto(const tensorflow::TensorProto& proto,
-                                   const tensorflow::AllocatorAttributes attr,
-                                   tensorflow::Tensor* tensor) override;
   void CopyTensorInSameDevice(const tensorflow::Tensor* input,
                               tensorflow::Tensor* output,
                               const tensorflow::DeviceContext* device_context,
