@@ -137,10 +137,8 @@ absl::StatusOr<v1::Welcome> Connection::Handshake(v1::Hello hello) {
                : absl::FailedPreconditionError(absl::StrCat(
                      "metsd refuses this process: ", answer.bye().reason()));
   }
-  const bool late = closed_;
-  Close();
-  if (late) {
-    return absl::UnavailableError("metsd did not answer within 10 s");
+  if (closed_) {
+    return absl::UnavailableError("metsd did not answer in time");
   }
   return FromGrpc(Finish());
 }

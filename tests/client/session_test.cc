@@ -179,30 +179,46 @@ TEST(SessionTest, ABrokenStreamComesBackWithEverything) {
 TEST(SessionTest, AKilledDaemonComesBackAndNothingIsLost) {
   MetsdProcess metsd("48MiB");
   Job a(metsd, "a");
-  Job b(metsd, "b");
   char* first = a.Make(MiB(24), 1);
-  char* second = b.Make(MiB(32), 2);
-  EXPECT_TRUE(a.Holds(first, MiB(24), 1));
+  char* second = a.Make(MiB(16), 2);
+  char* third = a.Make(MiB(24), 3);
+  EXPECT_GT(a.Stats().swapped_bytes, 0u);
   const uint64_t epoch = a.session().epoch();
   metsd.Kill();
-  EXPECT_TRUE(a.Holds(first, MiB(24), 1));
+  EXPECT_TRUE(a.Holds(third, MiB(24), 3));
   std::thread restart([&] { metsd.Start(); });
-  EXPECT_TRUE(b.Holds(second, MiB(32), 2));
+  EXPECT_TRUE(a.Holds(first, MiB(24), 1));
   restart.join();
-  EXPECT_NE(b.session().epoch(), epoch);
+  EXPECT_NE(a.session().epoch(), epoch);
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(a.Holds(first, MiB(24), 1));
-    EXPECT_TRUE(b.Holds(second, MiB(32), 2));
+    EXPECT_TRUE(a.Holds(second, MiB(16), 2));
+    EXPECT_TRUE(a.Holds(third, MiB(24), 3));
   }
 }
 
+TEST(SessionTest, AForkedChildEndsWhenItTouchesABuffer) {
+  MetsdProcess metsd("32MiB");
+  Job a(metsd, "a");
+  char* buffer = a.Make(MiB(4), 1);
+  EXPECT_EXIT(*static_cast<volatile char*>(buffer) = 2,
+              testing::KilledBySignal(SIGSEGV), "forked child of");
+  EXPECT_TRUE(a.Holds(buffer, MiB(4), 1));
+}
+
+// Jobs whose ops each need nearly the whole pool take turns. (The same with
+// processes: tests/e2e/stress_test.py.)
 TEST(SessionTest, OpsOfManyThreadsOnASmallPoolEnd) {
   MetsdProcess metsd("26MiB");
   constexpr int kJobs = 4;
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (int j = 0; j < kJobs; ++j) {
+    jobs.push_back(std::make_unique<Job>(metsd, "job" + std::to_string(j),
+                                         absl::Seconds(120)));
+  }
   std::vector<std::thread> threads;
   for (int j = 0; j < kJobs; ++j) {
-    threads.emplace_back([&metsd, j] {
-      Job job(metsd, "job" + std::to_string(j), absl::Seconds(120));
+    threads.emplace_back([&job = *jobs[j], j] {
       char* inputs[] = {job.Make(MiB(8), j), job.Make(MiB(8), j + 10)};
       for (int round = 0; round < 20; ++round) {
         const mets_access accesses[] = {
