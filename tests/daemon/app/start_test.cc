@@ -104,6 +104,24 @@ TEST_F(StartTest, UnknownGroupIsRefused) {
   EXPECT_THAT(ErrorOf(config), HasSubstr("no-such-group"));
 }
 
+TEST_F(StartTest, GroupMayUseTheJobsSocketsAndAnotherTheAdminSocket) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  app::Config config = SmallConfig();
+  config.socket_group = "users";
+  Start(config);
+  const auto users = transport::FindGroup("users");
+  ASSERT_TRUE(users.ok());
+  for (const char* name : {"fd.sock", "session.sock"}) {
+    struct stat info;
+    ASSERT_EQ(stat((run_dir_ + "/" + name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0660u) << name;
+    EXPECT_EQ(info.st_gid, *users) << name;
+  }
+  struct stat admin;
+  ASSERT_EQ(stat((run_dir_ + "/admin.sock").c_str(), &admin), 0);
+  EXPECT_EQ(admin.st_mode & 0777, 0600u);
+}
+
 TEST_F(StartTest, OccupiedMetricsAddressIsRefused) {
   app::Config config = SmallConfig();
   config.metrics_address = "127.0.0.1:0";
