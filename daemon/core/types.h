@@ -179,6 +179,9 @@ struct Forgotten {
   OrderId order;
   std::vector<ChunkId> kept;
 };
+// A session's Release, OrderDone and BufferChanges arrive in the order of what
+// happened: a report that was made before an eviction and arrives after its
+// OrderDone would free the slot that holds the bytes.
 struct BufferChanges {
   SessionId session;
   std::string device;

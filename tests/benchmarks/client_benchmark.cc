@@ -1,0 +1,81 @@
+// What libmets' calls cost, against a real metsd.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <vector>
+
+#include "client/src/session.h"
+#include "tests/client/metsd_process.h"
+
+namespace mets::client {
+namespace {
+
+constexpr Bytes kSize = MiB(4);
+
+// One daemon and one session for all benchmarks.
+Device& SharedDevice() {
+  static MetsdProcess metsd("256MiB", "64MiB");
+  static std::unique_ptr<Session> session = [] {
+    Settings settings;
+    settings.run_dir = metsd.run_dir();
+    settings.job = "benchmark";
+    auto started = Session::Start(settings);
+    METS_CHECK_OK(started);
+    return *std::move(started);
+  }();
+  static Device* device = [] {
+    auto opened = session->OpenDevice("", true);
+    METS_CHECK_OK(opened);
+    return *opened;
+  }();
+  return *device;
+}
+
+void* Allocate(Device& device, Bytes bytes) {
+  mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
+  options.bytes = bytes.count();
+  void* address = nullptr;
+  METS_CHECK_OK(device.Alloc(options, &address));
+  return address;
+}
+
+void BM_AllocateAndFreeFromCache(benchmark::State& state) {
+  Device& device = SharedDevice();
+  device.Free(Allocate(device, kSize));
+  for (auto _ : state) device.Free(Allocate(device, kSize));
+}
+BENCHMARK(BM_AllocateAndFreeFromCache);
+
+void BM_OpOnResidentBuffers(benchmark::State& state) {
+  Device& device = SharedDevice();
+  std::vector<mets_access> accesses;
+  for (int64_t i = 0; i < state.range(0); ++i) {
+    accesses.push_back({Allocate(device, kSize), 0, METS_WRITE});
+  }
+  for (auto _ : state) {
+    Op* op = nullptr;
+    METS_CHECK_OK(device.BeginOp(accesses.data(), accesses.size(), 0, &op));
+    device.EndOp(op);
+  }
+  for (const mets_access& access : accesses) {
+    device.Free(const_cast<void*>(access.address));
+  }
+}
+BENCHMARK(BM_OpOnResidentBuffers)->Arg(1)->Arg(4);
+
+// A request that free chunks can serve: to the daemon and back, and the mapping
+// of its memory. Run with --benchmark_repetitions for a median.
+void BM_AcquireFreeChunks(benchmark::State& state) {
+  Device& device = SharedDevice();
+  for (auto _ : state) {
+    void* address = Allocate(device, kSize);
+    state.PauseTiming();
+    device.Free(address);
+    device.Trim(GiB(1), 0);
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(BM_AcquireFreeChunks)->Unit(benchmark::kMicrosecond)->UseRealTime();
+
+}  // namespace
+}  // namespace mets::client
