@@ -182,9 +182,13 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   if (ranges.empty() && !(overdraft && op_->tokens == 0)) {
     return absl::OkStatus();
   }
+  const bool pins = holds_pins_ || op_->tokens > 0;
+  const WaitMode mode = !overdraft ? WaitMode::kPlain
+                        : pins     ? WaitMode::kPinned
+                                   : WaitMode::kToken;
   device_.ReportChanges(true);  // That the daemon spares what is named.
-  METS_ASSIGN_OR_RETURN(Grant grant, device_.uplink_.Acquire(
-                                         device_, ranges, deadline, overdraft));
+  METS_ASSIGN_OR_RETURN(
+      Grant grant, device_.uplink_.Acquire(device_, ranges, deadline, mode));
   if (grant.overdraft) op_->AddToken(grant.generation);
   for (size_t i = 0; i < grant.ranges.size(); ++i) {
     granted_.push_back({ranges[i], std::move(grant.ranges[i])});

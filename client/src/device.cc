@@ -168,19 +168,19 @@ absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
     return std::move(grant.ranges[0]);
   };
   if (op == nullptr) {
-    METS_ASSIGN_OR_RETURN(Grant grant,
-                          uplink_.Acquire(*this, {size}, deadline, false));
+    METS_ASSIGN_OR_RETURN(Grant grant, uplink_.Acquire(*this, {size}, deadline,
+                                                       WaitMode::kPlain));
     return take(std::move(grant));
   }
   if (op->tokens == 0) {
     absl::StatusOr<Grant> now =
-        uplink_.Acquire(*this, {size}, absl::InfinitePast(), false);
+        uplink_.Acquire(*this, {size}, absl::InfinitePast(), WaitMode::kPlain);
     if (now.ok()) return take(*std::move(now));
     if (!absl::IsResourceExhausted(now.status())) return now.status();
   }
   // It waits with pinned buffers: only one op at a time may.
-  METS_ASSIGN_OR_RETURN(Grant grant,
-                        uplink_.Acquire(*this, {size}, deadline, true));
+  METS_ASSIGN_OR_RETURN(
+      Grant grant, uplink_.Acquire(*this, {size}, deadline, WaitMode::kPinned));
   return take(std::move(grant));
 }
 

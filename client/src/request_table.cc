@@ -42,13 +42,13 @@ std::vector<uint32_t> RangeChunks(const v1::Granted& granted) {
 absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
                                             const std::vector<Bytes>& ranges,
                                             absl::Time deadline,
-                                            bool overdraft) {
+                                            WaitMode mode) {
   const absl::Time start = absl::Now();
   auto request = std::make_shared<Request>();
   request->device = &device;
   request->ranges = ranges;
   request->deadline = deadline;
-  request->overdraft = overdraft;
+  request->mode = mode;
   {
     absl::MutexLock lock(&mutex_);
     const uint64_t id = next_id_++;
@@ -118,7 +118,8 @@ void RequestTable::SendRequest(uint64_t id, Request& request) {
   acquire->set_device(request.device->options().id);
   for (Bytes range : request.ranges) acquire->add_range_bytes(range.count());
   acquire->set_deadline_ms(WaitMs(request.deadline));
-  acquire->set_overdraft(request.overdraft);
+  acquire->set_overdraft(request.mode != WaitMode::kPlain);
+  acquire->set_pinned(request.mode == WaitMode::kPinned);
   request.sent = true;
   send_(std::move(message));
 }

@@ -100,8 +100,8 @@ void Session::Send(v1::ClientMessage message) {
 
 absl::StatusOr<Grant> Session::Acquire(Device& device,
                                        const std::vector<Bytes>& ranges,
-                                       absl::Time deadline, bool overdraft) {
-  return requests_.Acquire(device, ranges, deadline, overdraft);
+                                       absl::Time deadline, WaitMode mode) {
+  return requests_.Acquire(device, ranges, deadline, mode);
 }
 
 void Session::Run() {

@@ -51,7 +51,7 @@ class Session : public Uplink {
   void Send(v1::ClientMessage message) override;
   absl::StatusOr<Grant> Acquire(Device& device,
                                 const std::vector<Bytes>& ranges,
-                                absl::Time deadline, bool overdraft) override;
+                                absl::Time deadline, WaitMode mode) override;
   uint64_t generation() const override { return generation_.load(); }
   uint64_t epoch() const override { return epoch_.load(); }
 

@@ -23,6 +23,13 @@ struct Grant {
 
 class Device;
 
+// How a request for memory waits.
+enum class WaitMode {
+  kPlain,
+  kToken,   // With the overdraft token; nothing is pinned.
+  kPinned,  // With the overdraft token, while its op has pinned buffers.
+};
+
 // Thread-safe. Outlives every device.
 class Uplink {
  public:
@@ -39,8 +46,7 @@ class Uplink {
   // codes as mets.h's statuses.
   virtual absl::StatusOr<Grant> Acquire(Device& device,
                                         const std::vector<Bytes>& ranges,
-                                        absl::Time deadline,
-                                        bool overdraft) = 0;
+                                        absl::Time deadline, WaitMode mode) = 0;
 
   // Counts streams: an order or token of an earlier one is void.
   virtual uint64_t generation() const = 0;

@@ -31,8 +31,8 @@ std::vector<Request*> RequestQueue::Waiting(SessionId first) {
     if (!request.assembling) waiting.push_back(&request);
   }
   const auto key = [&](const Request* r) {
-    return std::make_tuple(!(first.ok() && r->session == first), -r->priority,
-                           r->number);
+    return std::make_tuple(!(first.ok() && r->session == first), !r->pinned,
+                           -r->priority, r->number);
   };
   std::sort(
       waiting.begin(), waiting.end(),

@@ -20,6 +20,7 @@ struct Request {
   std::vector<Bytes> ranges;  // Rounded up to the smallest chunk class.
   Bytes total;                // Of the ranges.
   bool overdraft = false;
+  bool pinned = false;     // Its op has pinned buffers already.
   bool has_token = false;  // Of overdraft: one count is this request's.
   bool no_wait = false;    // Only what is free, cached or on its way.
   bool hopeful = false;    // Of no_wait: what it lacks is on its way.
@@ -43,7 +44,8 @@ class RequestQueue {
   Request* Find(SessionId session, RequestId id);
   Request* Find(uint64_t number);
 
-  // Those that wait (not assembling): `first`'s, then by priority, then by age.
+  // Those that wait (not assembling): `first`'s, then those that wait with
+  // buffers pinned, then by priority, then by age.
   std::vector<Request*> Waiting(SessionId first);
   // All of a session, by age.
   std::vector<Request*> OfSession(SessionId session);

@@ -77,6 +77,7 @@ void RequestServer::OnAcquire(const Acquire& input) {
   }
   request.total = total;
   request.overdraft = input.overdraft;
+  request.pinned = input.pinned && input.overdraft;
   request.no_wait = input.wait <= absl::ZeroDuration();
   request.arrived = state_.now;
   request.deadline =

@@ -38,6 +38,9 @@ class RequestServer {
   bool Refused(const Acquire& input, Session& session, size_t* device,
                Bytes* total);
   void ServeOne(size_t device, Request& request, bool* blocked);
+  // A request that waits with the token, but pins nothing, lets one go first
+  // that waits for it with buffers pinned.
+  void YieldToken(Device& device);
   bool TakeToken(size_t device, Request& request);
   bool WithinLimit(size_t device, Request& request, Job& job);
   // True when the request's memory has been reserved (or granted).

@@ -15,6 +15,7 @@ void RequestServer::Serve(size_t index) {
     device.retry_at = state_.grace_end();
     return;
   }
+  YieldToken(device);
   bool blocked = false;
   for (Request* request : device.queue.Waiting(device.overdraft.holder())) {
     ServeOne(index, *request, &blocked);
@@ -49,6 +50,21 @@ void RequestServer::ServeOne(size_t index, Request& request, bool* blocked) {
   if (!mine && request.no_wait && !request.hopeful) {
     Answer(state_, index, request,
            DenyOverdue(state_, index, request, session));
+  }
+}
+
+void RequestServer::YieldToken(Device& device) {
+  const SessionId holder = device.overdraft.holder();
+  std::vector<Request*> waiting = device.queue.Waiting(SessionId());
+  const bool wanted =
+      std::any_of(waiting.begin(), waiting.end(), [&](const Request* r) {
+        return r->pinned && !r->has_token && r->session != holder;
+      });
+  if (!wanted) return;
+  for (Request* request : waiting) {
+    if (!request->has_token || request->pinned) continue;
+    device.overdraft.GiveBack(holder);
+    request->has_token = false;
   }
 }
 

@@ -148,6 +148,7 @@ struct Acquire {
   absl::Duration wait;  // InfiniteDuration: forever; zero: what is free or
                         // cached.
   bool overdraft = false;
+  bool pinned = false;  // It waits with buffers pinned.
 };
 struct Cancel {
   SessionId session;

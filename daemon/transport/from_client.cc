@@ -159,6 +159,7 @@ MaybeInput Convert(const v1::Acquire& message, SessionId session) {
                      ? absl::InfiniteDuration()
                      : absl::Milliseconds(message.deadline_ms());
   acquire.overdraft = message.overdraft();
+  acquire.pinned = message.pinned();
   return core::Input(std::move(acquire));
 }
 

@@ -45,7 +45,8 @@ class FakeUplink : public Uplink {
 
   absl::StatusOr<Grant> Acquire(Device& device,
                                 const std::vector<Bytes>& ranges, absl::Time,
-                                bool overdraft) override {
+                                WaitMode mode) override {
+    const bool overdraft = mode != WaitMode::kPlain;
     Bytes need;
     for (Bytes range : ranges) need += range;
     for (;;) {

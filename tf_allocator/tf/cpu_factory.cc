@@ -39,9 +39,10 @@ struct Connection {
 Connection Connect(const std::string& folder) {
   Connection result;
   MetsApi api;
-  if (!LoadMetsApi(LibmetsPath(folder), &api, &result.error)) return result;
-  // Lives until the process ends: tensors may outlive every device.
-  result.memory = DeviceMemory::Open(api, &result.error).release();
+  if (LoadMetsApi(LibmetsPath(folder), &api, &result.error)) {
+    // Lives until the process ends: tensors may outlive every device.
+    result.memory = DeviceMemory::Open(api, &result.error).release();
+  }
   if (result.memory != nullptr) {
     g_memory.store(result.memory);
   } else if (!Set("METS_REQUIRED")) {

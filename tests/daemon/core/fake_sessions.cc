@@ -195,7 +195,7 @@ void FakeCluster::Return(FakeSession& old) {
 }
 
 BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
-                            bool overdraft) {
+                            bool overdraft, bool pinned) {
   const BufferId id(++s.last_buffer);
   const RequestId request(++s.last_request);
   s.requests[request] = {id, size, overdraft};
@@ -206,6 +206,7 @@ BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
   if (!size.is_zero()) acquire.ranges = {size};
   acquire.wait = wait;
   acquire.overdraft = overdraft;
+  acquire.pinned = pinned;
   Send(s, acquire);
   return id;
 }

@@ -200,6 +200,23 @@ TEST_F(WaitingTest, TheTokensHolderIsServedBeforeOlderRequests) {
   EXPECT_TRUE(b.buffers.empty());
 }
 
+TEST_F(WaitingTest, ARequestThatPinsNothingLetsAPinnedOneGoFirst) {
+  FakeSession& a = cluster_.Open("a");
+  FakeSession& b = cluster_.Open("b");
+  FakeSession& c = cluster_.Open("c");
+  const BufferId pinned = cluster_.Alloc(c, MiB(40));
+  cluster_.Pump();
+  cluster_.Pin(c, pinned, true);
+  cluster_.Report(c);
+  cluster_.Alloc(a, MiB(60), absl::Seconds(60), true);
+  cluster_.Pump();
+  EXPECT_TRUE(a.buffers.empty());
+  cluster_.Alloc(b, MiB(8), absl::Seconds(60), true, true);
+  cluster_.Pump();
+  EXPECT_EQ(b.overdraft, 1);
+  EXPECT_EQ(b.buffers.size(), 1u);
+}
+
 TEST_F(WaitingTest, AWaiterForTheTokenIsToldSoAtItsDeadline) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
