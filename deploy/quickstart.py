@@ -22,8 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "e2e" / "models.py"
 MIB = 1 << 20
 CHUNK = 64 << 10  # A pool is a multiple of the smallest chunk.
-STEPS = {"cnn": 10, "mlp": 30}
-PROBE_STEPS = 3  # After the first step, a step's memory repeats.
+STEPS = {"cnn": 24, "mlp": 60}
+PROBE_STEPS = 8  # Later steps repeat what these need.
 
 
 def mib(n):

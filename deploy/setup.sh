@@ -64,13 +64,13 @@ setup_venv() {
   echo "$want" > "$VENV/mets-packages"
 }
 
-# Configures once and builds. Arguments go to cmake --build.
+# Configures once and builds: the targets named, else everything.
 setup_build() {
   [ -f "$BUILD/build.ninja" ] ||
     cmake -S "$ROOT" -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=Release \
       -DMETS_WITH_TENSORFLOW=ON -DMETS_TF_PYTHON="$VENV/bin/python" > "$BUILD/configure.log" 2>&1 ||
     { cat "$BUILD/configure.log" >&2; die "cmake failed"; }
-  cmake --build "$BUILD" "$@"
+  cmake --build "$BUILD" ${1:+--target "$@"}
 }
 
 setup_all() {
