@@ -98,7 +98,7 @@ def time_training(kind):
     ends = []
     model.fit(data, steps_per_epoch=steps, epochs=1, verbose=0, callbacks=[
         tf.keras.callbacks.LambdaCallback(
-            on_train_batch_end=lambda *_: ends.append(time.perf_counter()))])
+            on_train_batch_end=lambda batch, logs: ends.append(time.perf_counter()))])
     return ends[-1] - ends[WARM_UP_STEPS]
 
 
