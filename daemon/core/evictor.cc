@@ -1,6 +1,7 @@
 #include "daemon/core/evictor.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace mets::core {
@@ -17,9 +18,9 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   Device& device = state_.devices[goal.device];
   if (goal.only == nullptr && state_.now < device.search_from) return Bytes();
   Round round;
-  std::vector<VictimCandidate> candidates = Gather(goal, &round);
+  std::vector<Candidate> candidates = Gather(goal, &round);
   Rank(&candidates, goal);
-  for (const VictimCandidate& candidate : candidates) {
+  for (const Candidate& candidate : candidates) {
     if (Enough(goal, round)) break;
     Choose(candidate, goal, &round);
   }
@@ -29,9 +30,9 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   return std::min(round.chosen, goal.bytes);
 }
 
-std::vector<VictimCandidate> Evictor::Gather(const ReclaimGoal& goal,
-                                             Round* round) {
-  std::vector<VictimCandidate> candidates;
+std::vector<Evictor::Candidate> Evictor::Gather(const ReclaimGoal& goal,
+                                                Round* round) {
+  std::vector<Candidate> candidates;
   for (auto& [id, session] : state_.sessions.all()) {
     if (goal.only != nullptr && session.job != goal.only) continue;
     const Holding& holding = session.holdings[goal.device];
@@ -48,26 +49,32 @@ std::vector<VictimCandidate> Evictor::Gather(const ReclaimGoal& goal,
     }
     for (const auto& [buffer_id, buffer] : holding.buffers.all()) {
       if (!buffer.CanLeave(state_.now)) continue;
-      candidates.push_back({id, buffer_id, buffer.size, buffer.last_use,
-                            buffer.slot.ok(), session.job->priority});
+      candidates.push_back({id, &buffer, session.job->priority,
+                            state_.policy->Score(state_.now, Facts(buffer))});
     }
   }
   return candidates;
 }
 
-void Evictor::Rank(std::vector<VictimCandidate>* candidates,
+VictimFacts Evictor::Facts(const Buffer& buffer) const {
+  VictimFacts facts;
+  facts.size = buffer.size;
+  facts.last_use = buffer.last_use;
+  facts.clean = buffer.slot.ok();
+  return facts;
+}
+
+void Evictor::Rank(std::vector<Candidate>* candidates,
                    const ReclaimGoal& goal) const {
-  // The table has no order; a policy's ties are to be the same in every run.
-  std::sort(candidates->begin(), candidates->end(),
-            [](const VictimCandidate& a, const VictimCandidate& b) {
-              return std::make_pair(a.session, a.buffer) <
-                     std::make_pair(b.session, b.buffer);
-            });
-  state_.policy->Rank(state_.now, candidates);
-  std::stable_partition(candidates->begin(), candidates->end(),
-                        [&](const VictimCandidate& candidate) {
-                          return candidate.priority <= goal.requester->priority;
-                        });
+  // The table has no order; ties are to be the same in every run.
+  const auto key = [&](const Candidate& c) {
+    return std::make_tuple(c.priority > goal.requester->priority, -c.score,
+                           !c.buffer->slot.ok(), Bytes() - c.buffer->size,
+                           c.session, c.buffer->id);
+  };
+  std::sort(
+      candidates->begin(), candidates->end(),
+      [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
 }
 
 bool Evictor::Enough(const ReclaimGoal& goal, const Round& round) const {
@@ -75,30 +82,31 @@ bool Evictor::Enough(const ReclaimGoal& goal, const Round& round) const {
          round.spares >= kFewestSpares;
 }
 
-void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
+void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
                      Round* round) {
+  const Bytes size = candidate.buffer->size;
   const bool spare = round->chosen >= goal.bytes;
   if (spare && round->shares.count(candidate.session) == 0) return;
   Session* session = state_.sessions.Find(candidate.session);
   Holding& holding = session->holdings[goal.device];
   Bytes& takable = round->takable[session->job];
-  if (takable < candidate.size) {
+  if (takable < size) {
     round->is_protected |= !session->job->guarantee.is_zero();
     return;
   }
   auto it = round->shares.find(candidate.session);
   const Bytes named =
-      (it == round->shares.end() ? Bytes() : it->second.named) + candidate.size;
+      (it == round->shares.end() ? Bytes() : it->second.named) + size;
   // A client cannot give more than it has, whatever it says.
   if (named > holding.bytes()) return;
   if (it != round->shares.end() &&
       it->second.buffers.size() >= kMostCandidates) {
     return;
   }
-  Buffer* buffer = holding.buffers.Find(candidate.buffer);
+  Buffer* buffer = holding.buffers.Find(candidate.buffer->id);
   const bool reused = buffer->slot.ok();
   if (!swap_.SlotFor(*session, goal.device, *buffer, !spare)) {
-    if (!spare) Postpone(*session, candidate.size, round);
+    if (!spare) Postpone(*session, size, round);
     return;
   }
   Share& share = round->shares[candidate.session];
@@ -107,13 +115,13 @@ void Evictor::Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
   share.buffers.push_back(buffer);
   share.reused.push_back(reused);
   // Spares count as well: the client may have to take them instead.
-  takable -= candidate.size;
+  takable -= size;
   if (spare) {
-    round->spare += candidate.size;
+    round->spare += size;
     ++round->spares;
   } else {
-    share.target += std::min(candidate.size, goal.bytes - round->chosen);
-    round->chosen += candidate.size;
+    share.target += std::min(size, goal.bytes - round->chosen);
+    round->chosen += size;
   }
 }
 

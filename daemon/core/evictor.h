@@ -49,10 +49,17 @@ class Evictor {
     bool silent = false;
   };
 
-  std::vector<VictimCandidate> Gather(const ReclaimGoal& goal, Round* round);
-  void Rank(std::vector<VictimCandidate>* candidates,
-            const ReclaimGoal& goal) const;
-  void Choose(const VictimCandidate& candidate, const ReclaimGoal& goal,
+  struct Candidate {
+    SessionId session;
+    const Buffer* buffer = nullptr;
+    int priority = 0;
+    double score = 0;
+  };
+
+  std::vector<Candidate> Gather(const ReclaimGoal& goal, Round* round);
+  VictimFacts Facts(const Buffer& buffer) const;
+  void Rank(std::vector<Candidate>* candidates, const ReclaimGoal& goal) const;
+  void Choose(const Candidate& candidate, const ReclaimGoal& goal,
               Round* round);
   bool Enough(const ReclaimGoal& goal, const Round& round) const;
   void Postpone(const Session& session, Bytes size, Round* round) const;

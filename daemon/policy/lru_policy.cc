@@ -1,21 +1,15 @@
 #include "daemon/policy/lru_policy.h"
 
-#include <algorithm>
-#include <tuple>
-
 namespace mets::policy {
 
 std::string LruPolicy::name() const { return "lru"; }
 
-void LruPolicy::Rank(absl::Time /*now*/,
-                     std::vector<core::VictimCandidate>* candidates) const {
-  const auto key = [](const core::VictimCandidate& c) {
-    return std::make_tuple(c.last_use, !c.clean, Bytes() - c.size, c.session,
-                           c.buffer);
-  };
-  std::sort(candidates->begin(), candidates->end(),
-            [&](const core::VictimCandidate& a,
-                const core::VictimCandidate& b) { return key(a) < key(b); });
+double LruPolicy::Key(const core::VictimFacts& facts) const {
+  return -absl::ToDoubleSeconds(facts.last_use - absl::UnixEpoch());
+}
+
+double LruPolicy::Score(absl::Time now, const core::VictimFacts& facts) const {
+  return absl::ToDoubleSeconds(now - facts.last_use);
 }
 
 }  // namespace mets::policy

@@ -3,19 +3,17 @@
 #define METS_DAEMON_POLICY_LRU_POLICY_H_
 
 #include <string>
-#include <vector>
 
 #include "daemon/core/victim_policy.h"
 
 namespace mets::policy {
 
-// Least recently used. Among buffers last used at the same time: those that
-// leave without a copy, then the larger, then by session and buffer.
+// Score: time since the last use, in seconds.
 class LruPolicy : public core::VictimPolicy {
  public:
   std::string name() const override;
-  void Rank(absl::Time now,
-            std::vector<core::VictimCandidate>* candidates) const override;
+  double Key(const core::VictimFacts& facts) const override;
+  double Score(absl::Time now, const core::VictimFacts& facts) const override;
 };
 
 }  // namespace mets::policy
