@@ -9,6 +9,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "daemon/core/types.h"
+#include "daemon/core/victim_group.h"
 
 namespace mets::core {
 
@@ -19,6 +20,8 @@ struct Buffer {
   Mobility mobility = Mobility::kMovable;
   bool pinned = false;
   absl::Time last_use;
+  // InfiniteFuture: nothing says so.
+  absl::Time next_use = absl::InfiniteFuture();
   SlotId slot;  // Its slot of this epoch, or none.
   // The order that names it as a candidate; it owns the slot meanwhile.
   OrderId order;
@@ -27,15 +30,20 @@ struct Buffer {
   bool left = false;
   // During the order: the slot still held its bytes at the last report.
   bool clean = false;
+  // Its last order failed or was skipped: not to be named again before.
   absl::Time skip_until = absl::InfinitePast();
+  VictimPlace place;  // The VictimIndex's.
 
-  // May be named in an order, as far as is known.
-  bool CanLeave(absl::Time now) const {
+  // May be named in an order: as far as is known, when its session has none
+  // yet and skip_until has passed.
+  bool CanLeave() const {
     return state == BufferState::kResident && !pinned &&
-           mobility == Mobility::kMovable && !order.ok() && skip_until <= now;
+           mobility == Mobility::kMovable;
   }
 };
 
+// Whoever changes or erases a buffer tells the device's VictimIndex.
+//
 // Not thread-safe. Buffers stay at their address until they are erased.
 class BufferTable {
  public:

@@ -10,6 +10,7 @@
 #include "daemon/core/report_intake.h"
 #include "daemon/core/request_server.h"
 #include "daemon/core/retirement.h"
+#include "daemon/core/scheduling/gate_keeper.h"
 #include "daemon/core/session_intake.h"
 #include "daemon/core/snapshot_intake.h"
 #include "daemon/core/state.h"
@@ -30,20 +31,30 @@ class Core::Impl {
         server_(&state_, &reclaimer_, &retirement_),
         reports_(&state_, &swap_),
         sessions_(&state_, &retirement_),
-        snapshots_(&state_, &reports_, &retirement_) {}
+        snapshots_(&state_, &reports_, &retirement_),
+        gates_(&state_) {}
 
   std::vector<Action> Step(absl::Time now, const Input& input) {
     METS_CHECK(now >= state_.now) << "time goes back";
     if (state_.started == absl::InfinitePast()) state_.started = now;
     state_.now = now;
-    std::visit([this](const auto& i) { Take(i); }, input);
+    std::visit(
+        [this](const auto& i) {
+          Take(i);
+          if (const SessionId* session = SessionOf(i, 0)) {
+            state_.RefreshVictims(*session);
+          }
+        },
+        input);
+    gates_.Advance(MattersToTurns(input));
     Advance();
     return std::exchange(state_.actions, {});
   }
 
   absl::Time next_deadline() const {
     absl::Time next = std::min({state_.orders.NextDue(), NextTightEnd(state_),
-                                state_.sessions.NextDrop(kKeepJob)});
+                                state_.sessions.NextDrop(kKeepJob),
+                                gates_.next_deadline()});
     for (const Device& device : state_.devices) {
       next = std::min({next, device.retry_at, device.queue.NextDeadline()});
     }
@@ -53,13 +64,42 @@ class Core::Impl {
   const State& state() const { return state_; }
 
  private:
+  // The session that an input comes from or concerns; null: none.
+  template <typename Input>
+  static auto SessionOf(const Input& input, int) -> decltype(&input.session) {
+    return &input.session;
+  }
+  template <typename Input>
+  static const SessionId* SessionOf(const Input&, long) {
+    return nullptr;
+  }
+
+  // Whether it may change who computes, or what they have.
+  static bool MattersToTurns(const Input& input) {
+    return std::holds_alternative<BufferChanges>(input) ||
+           std::holds_alternative<Snapshot>(input) ||
+           std::holds_alternative<AttachDevice>(input) ||
+           std::holds_alternative<SessionLost>(input) ||
+           std::holds_alternative<SessionResumed>(input) ||
+           std::holds_alternative<SessionEnded>(input);
+  }
+
   void Take(const SessionOpened& i) { sessions_.OnOpened(i); }
-  void Take(const SessionLost& i) { sessions_.OnLost(i); }
-  void Take(const SessionResumed& i) { sessions_.OnResumed(i); }
+  void Take(const SessionLost& i) {
+    sessions_.OnLost(i);
+    gates_.Forget(i.session);
+  }
+  void Take(const SessionResumed& i) {
+    sessions_.OnResumed(i);
+    gates_.Forget(i.session);
+  }
   void Take(const SessionEnded& i) { sessions_.OnEnded(i); }
   void Take(const ExpectSession& i) { sessions_.OnExpected(i); }
   void Take(const ExpectedSessionGone& i) { sessions_.OnExpectedGone(i); }
   void Take(const AttachDevice& i) { sessions_.OnAttach(i); }
+  void Take(const StepNeed& i) { gates_.OnNeed(i); }
+  void Take(const TurnWanted& i) { gates_.OnWanted(i); }
+  void Take(const TurnEnded& i) { gates_.OnEnded(i); }
   void Take(const SetJobLimit& i) { sessions_.OnSetJobLimit(i); }
   void Take(const Stop&) { sessions_.OnStop(); }
   void Take(const Acquire& i) { server_.OnAcquire(i); }
@@ -99,11 +139,13 @@ class Core::Impl {
   void UpdateResponsiveness() {
     for (SessionId id : state_.orders.MarkLate(state_.now)) {
       state_.sessions.Find(id)->unresponsive = true;
+      state_.RefreshVictims(id);
       state_.StirAll();
     }
     for (auto& [id, session] : state_.sessions.all()) {
       if (!session.unresponsive || state_.orders.HasLate(id)) continue;
       session.unresponsive = false;
+      state_.RefreshVictims(id);
       state_.StirAll();
     }
   }
@@ -117,6 +159,7 @@ class Core::Impl {
   ReportIntake reports_;
   SessionIntake sessions_;
   SnapshotIntake snapshots_;
+  GateKeeper gates_;
 };
 
 Core::Core(CoreConfig config, std::unique_ptr<VictimPolicy> policy)

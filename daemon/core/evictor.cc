@@ -1,7 +1,6 @@
 #include "daemon/core/evictor.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace mets::core {
@@ -17,64 +16,36 @@ constexpr absl::Duration kSearchAgain = absl::Milliseconds(2);
 Bytes Evictor::Evict(const ReclaimGoal& goal) {
   Device& device = state_.devices[goal.device];
   if (goal.only == nullptr && state_.now < device.search_from) return Bytes();
+  const int priority = goal.requester->priority;
   Round round;
-  std::vector<Candidate> candidates = Gather(goal, &round);
-  Rank(&candidates, goal);
-  for (const Candidate& candidate : candidates) {
-    if (Enough(goal, round)) break;
-    Choose(candidate, goal, &round);
-  }
+  VictimIndex& victims = device.victims;
+  victims.Wake(state_.now);
+  victims.Freeze();
+  Gather(goal,
+         goal.only == nullptr
+             ? VictimWalk(victims, state_.now, priority)
+             : VictimWalk(victims, state_.now, priority, goal.only->sessions),
+         &round);
+  victims.Thaw(state_.now);
+  if (round.chosen < goal.bytes) NoteSessions(goal, &round);
   for (auto& [id, share] : round.shares) Issue(goal.device, share);
   GrowSwap(round);
   NoteObstacle(goal, round);
   return std::min(round.chosen, goal.bytes);
 }
 
-std::vector<Evictor::Candidate> Evictor::Gather(const ReclaimGoal& goal,
-                                                Round* round) {
-  std::vector<Candidate> candidates;
-  for (auto& [id, session] : state_.sessions.all()) {
-    if (goal.only != nullptr && session.job != goal.only) continue;
-    const Holding& holding = session.holdings[goal.device];
-    if (!session.serves()) {
-      round->silent |= !holding.bytes().is_zero();
-      continue;
+void Evictor::Gather(const ReclaimGoal& goal, VictimWalk walk, Round* round) {
+  Candidate candidate;
+  while (!Enough(goal, *round)) {
+    if (round->chosen >= goal.bytes && !round->only_spares) {
+      round->only_spares = true;
+      std::vector<SessionId> sessions;
+      for (const auto& [id, share] : round->shares) sessions.push_back(id);
+      walk.KeepOnly(sessions);
     }
-    if (state_.orders.FindKind(id, OrderKind::kEvict, goal.device)) continue;
-    const auto takable = round->takable.try_emplace(
-        session.job, Takable(state_, *session.job, goal));
-    if (takable.first->second.is_zero()) {
-      round->is_protected |= !session.job->guarantee.is_zero();
-      continue;
-    }
-    for (const auto& [buffer_id, buffer] : holding.buffers.all()) {
-      if (!buffer.CanLeave(state_.now)) continue;
-      candidates.push_back({id, &buffer, session.job->priority,
-                            state_.policy->Score(state_.now, Facts(buffer))});
-    }
+    if (!walk.Next(&candidate)) break;
+    Choose(candidate, goal, &walk, round);
   }
-  return candidates;
-}
-
-VictimFacts Evictor::Facts(const Buffer& buffer) const {
-  VictimFacts facts;
-  facts.size = buffer.size;
-  facts.last_use = buffer.last_use;
-  facts.clean = buffer.slot.ok();
-  return facts;
-}
-
-void Evictor::Rank(std::vector<Candidate>* candidates,
-                   const ReclaimGoal& goal) const {
-  // The table has no order; ties are to be the same in every run.
-  const auto key = [&](const Candidate& c) {
-    return std::make_tuple(c.priority > goal.requester->priority, -c.score,
-                           !c.buffer->slot.ok(), Bytes() - c.buffer->size,
-                           c.session, c.buffer->id);
-  };
-  std::sort(
-      candidates->begin(), candidates->end(),
-      [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
 }
 
 bool Evictor::Enough(const ReclaimGoal& goal, const Round& round) const {
@@ -82,41 +53,76 @@ bool Evictor::Enough(const ReclaimGoal& goal, const Round& round) const {
          round.spares >= kFewestSpares;
 }
 
-void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
-                     Round* round) {
-  const Bytes size = candidate.buffer->size;
-  const bool spare = round->chosen >= goal.bytes;
-  if (spare && round->shares.count(candidate.session) == 0) return;
-  Session* session = state_.sessions.Find(candidate.session);
-  Holding& holding = session->holdings[goal.device];
-  Bytes& takable = round->takable[session->job];
-  if (takable < size) {
-    round->is_protected |= !session->job->guarantee.is_zero();
-    return;
-  }
-  auto it = round->shares.find(candidate.session);
-  const Bytes named =
-      (it == round->shares.end() ? Bytes() : it->second.named) + size;
+Bytes Evictor::Allowance(const Session& session, const ReclaimGoal& goal,
+                         Round* round) const {
+  auto [it, first] = round->takable.try_emplace(session.job);
+  if (first) it->second = Takable(state_, *session.job, goal);
+  auto share = round->shares.find(session.id);
+  const bool named = share != round->shares.end();
+  if (named && share->second.buffers.size() >= kMostCandidates) return Bytes();
   // A client cannot give more than it has, whatever it says.
-  if (named > holding.bytes()) return;
-  if (it != round->shares.end() &&
-      it->second.buffers.size() >= kMostCandidates) {
+  const Bytes has = session.holdings[goal.device].bytes() -
+                    (named ? share->second.named : Bytes());
+  return std::min(it->second, has);
+}
+
+void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
+                     VictimWalk* walk, Round* round) {
+  const Session& session = *candidate.session;
+  const Bytes size = candidate.buffer->size;
+  const Bytes allowance = Allowance(session, goal, round);
+  if (allowance < size) {
+    round->is_protected |=
+        !session.job->guarantee.is_zero() && round->takable[session.job] < size;
+    if (allowance.is_zero()) {
+      walk->LeaveSession();
+    } else if (allowance < candidate.kind.smallest()) {
+      walk->LeaveGroup();
+    }
     return;
   }
-  Buffer* buffer = holding.buffers.Find(candidate.buffer->id);
-  const bool reused = buffer->slot.ok();
-  if (!swap_.SlotFor(*session, goal.device, *buffer, !spare)) {
-    if (!spare) Postpone(*session, size, round);
-    return;
+  const bool reused = candidate.buffer->slot.ok();
+  if (LacksSwap(candidate, goal, walk, round)) return;
+  Take(candidate, goal, reused, round);
+}
+
+bool Evictor::LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
+                        VictimWalk* walk, Round* round) {
+  const Session& session = *candidate.session;
+  Buffer& buffer = *candidate.buffer;
+  auto lack = round->lacks.find(session.domain);
+  // Where one did not fit, no larger one does.
+  const bool hopeless = !buffer.slot.ok() && lack != round->lacks.end() &&
+                        lack->second <= buffer.size;
+  if (!hopeless &&
+      swap_.SlotFor(session, goal.device, buffer, !round->only_spares)) {
+    return false;
   }
-  Share& share = round->shares[candidate.session];
-  share.session = session;
-  share.named = named;
-  share.buffers.push_back(buffer);
+  if (!hopeless) round->lacks[session.domain] = buffer.size;
+  bool wished = round->only_spares;
+  if (!round->only_spares) {
+    wished = Postpone(session, buffer.size, round) >= goal.bytes * 2;
+  }
+  if (wished && !candidate.kind.clean &&
+      round->lacks[session.domain] <= candidate.kind.smallest()) {
+    walk->LeaveGroup();
+  }
+  return true;
+}
+
+void Evictor::Take(const Candidate& candidate, const ReclaimGoal& goal,
+                   bool reused, Round* round) {
+  const Bytes size = candidate.buffer->size;
+  Share& share = round->shares[candidate.session->id];
+  if (share.session == nullptr) {
+    share.session = state_.sessions.Find(candidate.session->id);
+  }
+  share.named += size;
+  share.buffers.push_back(candidate.buffer);
   share.reused.push_back(reused);
   // Spares count as well: the client may have to take them instead.
-  takable -= size;
-  if (spare) {
+  round->takable[candidate.session->job] -= size;
+  if (round->only_spares) {
     round->spare += size;
     ++round->spares;
   } else {
@@ -125,13 +131,15 @@ void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
   }
 }
 
-void Evictor::Postpone(const Session& session, Bytes size, Round* round) const {
+Bytes Evictor::Postpone(const Session& session, Bytes size,
+                        Round* round) const {
   for (SwapWish& wish : round->postponed) {
     if (wish.domain != session.domain) continue;
     wish.all += size;
-    return;
+    return wish.all;
   }
   round->postponed.push_back({session.domain, size, size});
+  return size;
 }
 
 void Evictor::GrowSwap(const Round& round) {
@@ -178,6 +186,22 @@ void Evictor::Issue(size_t device, Share& share) {
     share.buffers[i]->clean = share.reused[i];
   }
   state_.Send(std::move(action));
+  state_.RefreshVictims(share.session->id);
+}
+
+// Only when not enough was found: it looks at every session.
+void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) const {
+  for (const auto& [id, session] : state_.sessions.all()) {
+    if (goal.only != nullptr && session.job != goal.only) continue;
+    const Holding& holding = session.holdings[goal.device];
+    if (!session.serves()) {
+      round->silent |= !holding.bytes().is_zero();
+      continue;
+    }
+    if (state_.orders.FindKind(id, OrderKind::kEvict, goal.device)) continue;
+    round->is_protected |= !session.job->guarantee.is_zero() &&
+                           Takable(state_, *session.job, goal).is_zero();
+  }
 }
 
 void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {

@@ -8,16 +8,20 @@
 #include "daemon/core/reclaim_goal.h"
 #include "daemon/core/state.h"
 #include "daemon/core/swap_space.h"
+#include "daemon/core/victim_walk.h"
 
 namespace mets::core {
 
 // Candidates are the movable, resident, unpinned buffers of sessions that can
-// follow orders and have no such order yet. The policy ranks them over all
-// processes; jobs of higher priority than the requester's come last whatever
-// the policy says, and an active job's guarantee is left alone. The best are
-// taken until the goal is reached, with spares behind (half as many bytes more,
-// at least 4 buffers), because the client knows better what is pinned; each
-// session gets one order with its share.
+// follow orders and have no such order yet, in the order of the device's
+// VictimIndex: the policy's over all processes, but jobs of higher priority
+// than the requester's come last whatever the policy says, and an active job's
+// guarantee is left alone. The best are taken until the goal is reached, with
+// spares behind (half as many bytes more, at least 4 buffers), because the
+// client knows better what is pinned; each session gets one order with its
+// share.
+//
+// Costs O(log n) for each victim, besides the best of each size class.
 //
 // Not thread-safe. Borrows the state and the swap space.
 class Evictor {
@@ -44,25 +48,31 @@ class Evictor {
     std::map<SessionId, Share> shares;
     // Domains that lack swap space, that of the best candidate first.
     std::vector<SwapWish> postponed;
+    // Sizes for which domains had no slot.
+    std::map<DomainId, Bytes> lacks;
     std::map<const Job*, Bytes> takable;
+    bool only_spares = false;
     bool is_protected = false;
     bool silent = false;
   };
 
-  struct Candidate {
-    SessionId session;
-    const Buffer* buffer = nullptr;
-    int priority = 0;
-    double score = 0;
-  };
+  using Candidate = VictimWalk::Candidate;
 
-  std::vector<Candidate> Gather(const ReclaimGoal& goal, Round* round);
-  VictimFacts Facts(const Buffer& buffer) const;
-  void Rank(std::vector<Candidate>* candidates, const ReclaimGoal& goal) const;
+  void Gather(const ReclaimGoal& goal, VictimWalk walk, Round* round);
+  // Says what is not to be looked at again by leaving it.
   void Choose(const Candidate& candidate, const ReclaimGoal& goal,
-              Round* round);
+              VictimWalk* walk, Round* round);
+  // The most that the session may lose yet.
+  Bytes Allowance(const Session& session, const ReclaimGoal& goal,
+                  Round* round) const;
+  bool LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
+                 VictimWalk* walk, Round* round);
+  void Take(const Candidate& candidate, const ReclaimGoal& goal, bool reused,
+            Round* round);
+  void NoteSessions(const ReclaimGoal& goal, Round* round) const;
   bool Enough(const ReclaimGoal& goal, const Round& round) const;
-  void Postpone(const Session& session, Bytes size, Round* round) const;
+  // Returns what the session's domain lacks now.
+  Bytes Postpone(const Session& session, Bytes size, Round* round) const;
   void GrowSwap(const Round& round);
   void Issue(size_t device, Share& share);
   void NoteObstacle(const ReclaimGoal& goal, const Round& round);

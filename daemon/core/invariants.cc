@@ -121,6 +121,20 @@ absl::Status CheckBuffers(const State& state) {
   return absl::OkStatus();
 }
 
+absl::Status CheckVictims(const State& state, size_t index) {
+  const VictimIndex& victims = state.devices[index].victims;
+  METS_RETURN_IF_ERROR(victims.Check());
+  for (const auto& [id, session] : state.sessions.all()) {
+    METS_RETURN_IF_ERROR(
+        victims.CheckOwner(state.DescribeOwner(session, index)));
+    for (const auto& [buffer_id, buffer] :
+         session.holdings[index].buffers.all()) {
+      METS_RETURN_IF_ERROR(victims.CheckBuffer(session, buffer));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSums(const State& state) {
   for (const DeviceStatus& d : BuildStatus(state).devices) {
     const Bytes sum = d.free + d.cached + d.resident + d.moving + d.draining;
@@ -140,6 +154,8 @@ absl::Status CheckState(const State& state) {
     METS_RETURN_IF_ERROR(state.devices[i].ledger.Check());
     METS_RETURN_IF_ERROR(CheckHoldings(state, i));
     METS_RETURN_IF_ERROR(CheckRequests(state, i));
+    METS_RETURN_IF_ERROR(CheckVictims(state, i));
+    METS_RETURN_IF_ERROR(state.devices[i].turns.Check(state.now));
   }
   METS_RETURN_IF_ERROR(state.swap.Check());
   METS_RETURN_IF_ERROR(CheckBuffers(state));

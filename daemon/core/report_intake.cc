@@ -130,8 +130,10 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
       buffer->left && buffer->state == BufferState::kResident;
   if (outcome == Outcome::kFreed) {
     swap_.FreeSlot(*buffer);
-    buffers.Erase(candidate.buffer);
-  } else if (outcome == Outcome::kDone && !came_back) {
+    state_.EraseBuffer(session, order.device, candidate.buffer);
+    return;
+  }
+  if (outcome == Outcome::kDone && !came_back) {
     // Also when the last report said resident: it may be an old one.
     buffers.Set(*buffer, BufferState::kSwapped, buffer->mobility);
     state_.swap.SetState(candidate.slot, SlotState::kFull);
@@ -151,6 +153,7 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
       buffer->skip_until = state_.now + kSkippedRests;
     }
   }
+  state_.UpdateVictim(session, order.device, *buffer);
 }
 
 std::string ReportIntake::Fault(const BufferReport& report,
@@ -209,7 +212,7 @@ void ReportIntake::Apply(Session& session, size_t index,
     if (buffer == nullptr) return;
     // An order keeps its slot until it has been answered.
     if (!buffer->order.ok()) swap_.FreeSlot(*buffer);
-    buffers.Erase(report.id);
+    state_.EraseBuffer(session, index, report.id);
     return;
   }
   Buffer& buffer = buffers.FindOrAdd(report.id, report.size);
@@ -224,16 +227,16 @@ void ReportIntake::Apply(Session& session, size_t index,
   if (buffer.order.ok()) {
     buffer.left |= swapped;
     buffer.clean = clean;
-    return;
-  }
-  if (!buffer.slot.ok()) return;
-  if (swapped) {
+  } else if (!buffer.slot.ok()) {
+    // There is no slot to keep or to free.
+  } else if (swapped) {
     state_.swap.SetState(buffer.slot, SlotState::kFull);
   } else if (clean) {
     state_.swap.SetState(buffer.slot, SlotState::kClean);
   } else {
     swap_.FreeSlot(buffer);
   }
+  state_.UpdateVictim(session, index, buffer);
 }
 
 }  // namespace mets::core

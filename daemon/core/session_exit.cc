@@ -30,7 +30,9 @@ void Silence(State& state, Session& session) {
     BufferTable& buffers = session.holdings[order.device].buffers;
     for (const Order::Candidate& candidate : order.candidates) {
       Buffer* buffer = buffers.Find(candidate.buffer);
-      if (buffer != nullptr) buffer->order = OrderId();
+      if (buffer == nullptr) continue;
+      buffer->order = OrderId();
+      state.UpdateVictim(session, order.device, *buffer);
     }
   }
   session.unresponsive = false;
@@ -63,7 +65,7 @@ void EndSession(State& state, Retirement& retirement, Session& session) {
     if (entry.owner.session == id) slots.push_back(slot);
   }
   for (SlotId slot : slots) state.swap.Free(slot);
-  state.sessions.Remove(id, state.now);
+  state.RemoveSession(session);
   retirement.OnSessionGone();
   state.StirAll();
 }

@@ -15,6 +15,7 @@ namespace {
 // No wish is larger: sums of wishes do not overflow.
 constexpr Bytes kLargestWish = GiB(int64_t{1} << 20);
 constexpr int kMostPriority = 1000;
+constexpr int kMostWeight = 1000;
 
 Bytes SmallerWish(Bytes held, Bytes wish) {
   if (held.is_zero() || wish.is_zero()) return std::max(held, wish);
@@ -89,6 +90,8 @@ void SessionIntake::SetWishes(const SessionOpened& input, Job& job) {
     job.limit = input.limit;
     job.guarantee = input.guarantee;
     job.priority = std::clamp(input.priority, -kMostPriority, kMostPriority);
+    job.weight = std::clamp(input.weight, 1, kMostWeight);
+    for (SessionId id : job.sessions) state_.RefreshVictims(id);
     return;
   }
   const Bytes limit = SmallerWish(job.limit, input.limit);
@@ -109,7 +112,7 @@ void SessionIntake::TakeOverRecord(SessionId record, Session& session) {
     session.holdings[i].orphan = old->holdings[i].orphan;
     old->holdings[i].orphan = Bytes();
   }
-  state_.sessions.Remove(record, state_.now);
+  state_.RemoveSession(*old);
 }
 
 void SessionIntake::OnLost(const SessionLost& input) {

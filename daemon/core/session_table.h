@@ -54,6 +54,9 @@ struct Session {
   // It comes from an earlier daemon: devices open once it is back.
   bool recovering = false;
   bool unresponsive = false;
+  // It does not compute before (its gate is closed until then); nothing of it
+  // is used before. State::RefreshVictims follows each change.
+  absl::Time not_before = absl::InfinitePast();
   std::vector<Holding> holdings;  // By device.
   std::vector<Snapshot> parts;    // Of the snapshot, so far.
   // Extents whose descriptors it has; false: sent, but perhaps lost.
@@ -73,6 +76,8 @@ struct JobOnDevice {
   absl::Time tight_until = absl::InfinitePast();
   int64_t waits = 0;
   absl::Duration wait_time;
+  int64_t turns = 0;
+  absl::Duration gate_wait;
 };
 
 // The sessions that share one quota. It outlives its last session for a while,
@@ -84,6 +89,7 @@ struct Job {
   Bytes limit;      // Zero: none.
   Bytes guarantee;  // Zero: none.
   int priority = 0;
+  int weight = 1;
   std::set<SessionId> sessions;  // Expected ones included.
   absl::Time last_active = absl::InfinitePast();
   absl::Time empty_since = absl::InfiniteFuture();

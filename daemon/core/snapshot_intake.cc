@@ -147,6 +147,7 @@ void SnapshotIntake::Apply(Session& session, size_t index) {
 void SnapshotIntake::ReplaceBuffers(Session& session, size_t index,
                                     const Snapshot& whole) {
   BufferTable& buffers = session.holdings[index].buffers;
+  state_.devices[index].victims.RemoveAll(session.id, buffers);
   buffers.Clear();
   std::set<SlotId> named;
   for (const BufferReport& report : whole.buffers) {

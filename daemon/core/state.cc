@@ -16,7 +16,7 @@ State::State(CoreConfig core_config,
   METS_CHECK(policy != nullptr) << "a core without policy";
   devices.reserve(config.devices.size());
   for (const DeviceConfig& device : config.devices) {
-    devices.emplace_back(device);
+    devices.emplace_back(device, config, policy.get());
   }
 }
 
@@ -54,6 +54,44 @@ bool State::Recovering() const {
 
 void State::StirAll() {
   for (Device& device : devices) device.stir = true;
+}
+
+void State::UpdateVictim(const Session& session, size_t device,
+                         Buffer& buffer) {
+  devices[device].victims.Update(session, buffer, now);
+}
+
+void State::EraseBuffer(Session& session, size_t device, BufferId id) {
+  BufferTable& buffers = session.holdings[device].buffers;
+  Buffer* buffer = buffers.Find(id);
+  if (buffer == nullptr) return;
+  devices[device].victims.Remove(session, *buffer);
+  buffers.Erase(id);
+}
+
+void State::RemoveSession(Session& session) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    devices[i].victims.RemoveAll(session.id, session.holdings[i].buffers);
+  }
+  sessions.Remove(session.id, now);
+}
+
+VictimOwner State::DescribeOwner(const Session& session, size_t device) const {
+  VictimOwner owner;
+  owner.session = &session;
+  owner.takes_part = session.serves() &&
+                     !orders.FindKind(session.id, OrderKind::kEvict, device);
+  owner.priority = session.job->priority;
+  owner.not_before = session.not_before;
+  return owner;
+}
+
+void State::RefreshVictims(SessionId id) {
+  Session* session = sessions.Find(id);
+  if (session == nullptr) return;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    devices[i].victims.SetOwner(DescribeOwner(*session, i));
+  }
 }
 
 void State::WatchLimit(const Job& job) {

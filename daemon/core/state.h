@@ -15,9 +15,11 @@
 #include "daemon/core/order_book.h"
 #include "daemon/core/overdraft.h"
 #include "daemon/core/request_queue.h"
+#include "daemon/core/scheduling/turn_scheduler.h"
 #include "daemon/core/session_table.h"
 #include "daemon/core/swap_book.h"
 #include "daemon/core/types.h"
+#include "daemon/core/victim_index.h"
 #include "daemon/core/victim_policy.h"
 
 namespace mets::core {
@@ -32,12 +34,20 @@ enum class Obstacle {
 };
 
 struct Device {
-  explicit Device(const DeviceConfig& device_config)
+  Device(const DeviceConfig& device_config, const CoreConfig& core,
+         const VictimPolicy* policy)
       : config(device_config),
-        ledger(device_config.pool, device_config.chunk_classes) {}
+        ledger(device_config.pool, device_config.chunk_classes),
+        victims(policy, device_config.bus_bytes_per_second),
+        turns({device_config.name, device_config.pool,
+               device_config.bus_bytes_per_second, core.moving_share,
+               core.max_wait, core.order_timeout}) {}
 
   DeviceConfig config;
   ChunkLedger ledger;
+  VictimIndex victims;
+  TurnScheduler turns;
+  bool turns_stir = false;  // Turns may change in this Step.
   RequestQueue queue;
   Overdraft overdraft;
   absl::Time tight_until = absl::InfinitePast();
@@ -72,6 +82,16 @@ struct State {
   absl::Time grace_end() const { return started + config.recovery_grace; }
   // Something may have become possible on every device.
   void StirAll();
+  // A buffer has changed in a way that may matter to who leaves.
+  void UpdateVictim(const Session& session, size_t device, Buffer& buffer);
+  // Removes a session that holds nothing any more from the table.
+  void RemoveSession(Session& session);
+  void EraseBuffer(Session& session, size_t device, BufferId buffer);
+  // A session has changed so: whether it serves, its orders, its job's
+  // priority, not_before. Nothing happens when there is no such session.
+  void RefreshVictims(SessionId session);
+  // What the victim index should know of a session.
+  VictimOwner DescribeOwner(const Session& session, size_t device) const;
   // The job has more than its limit and should lose the rest.
   void WatchLimit(const Job& job);
 

@@ -113,7 +113,9 @@ void SwapSpace::ForgetClean(SlotId slot) {
   const SlotOwner owner = state_.swap.Find(slot)->owner;
   Session* session = state_.sessions.Find(owner.session);
   METS_CHECK(session != nullptr) << "slot " << slot << " without a session";
-  FreeSlot(*session->holdings[owner.device].buffers.Find(owner.buffer));
+  Buffer& buffer = *session->holdings[owner.device].buffers.Find(owner.buffer);
+  FreeSlot(buffer);
+  state_.UpdateVictim(*session, owner.device, buffer);
 }
 
 bool SwapSpace::TakeFromOthers(const SwapWish& wish, Bytes left) {

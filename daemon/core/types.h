@@ -26,6 +26,8 @@ struct DeviceConfig {
   std::string kind;                  // "host"
   Bytes pool;                        // The hard bound.
   std::vector<Bytes> chunk_classes;  // Ascending; each divides the next.
+  // To or from swap space, one way.
+  double bus_bytes_per_second = 10e9;
 };
 
 struct CoreConfig {
@@ -40,6 +42,10 @@ struct CoreConfig {
   // How long sessions of an earlier daemon may take to come back before the
   // device opens with what is recorded of them.
   absl::Duration recovery_grace = absl::Seconds(5);
+  // Taking turns (daemon/core/scheduling): the part of the time that exchanges
+  // of bytes between jobs may take, and the longest wait for a turn.
+  double moving_share = 0.02;
+  absl::Duration max_wait = absl::Seconds(30);
   // Table bounds per session: hostile clients.
   int max_buffers_per_session = 1 << 20;
   int max_requests_per_session = 1024;
@@ -103,6 +109,7 @@ struct SessionOpened {
   Bytes limit;      // Zero: none.
   Bytes guarantee;  // Zero: none.
   int priority = 0;
+  int weight = 1;  // Share of the device time within a priority.
   // It had a session with an earlier daemon: nothing is granted to it, and its
   // record (ExpectSession) holds, until its Snapshot is complete.
   bool expects_snapshot = false;
@@ -202,6 +209,28 @@ struct Snapshot {
   Totals totals;
   bool last = false;
 };
+// What the session's last step needed; sent when that changes.
+struct StepNeed {
+  SessionId session;
+  std::string device;
+  Bytes peak;        // The most that was live at once.
+  Bytes persistent;  // Live between two steps.
+  absl::Duration step;
+};
+// An op waits at the closed gate.
+struct TurnWanted {
+  SessionId session;
+  std::string device;
+  OrderId order;  // The GateOrder that it has followed last.
+};
+// The gate has closed and no op runs any more.
+struct TurnEnded {
+  SessionId session;
+  std::string device;
+  OrderId order;            // As above.
+  absl::Duration computed;  // Device time used since the gate opened.
+  bool step_end = false;    // The gate closed between two steps.
+};
 // From the admin service.
 struct SetJobLimit {
   std::string job;
@@ -234,8 +263,8 @@ using Input =
     std::variant<SessionOpened, SessionLost, SessionResumed, SessionEnded,
                  ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
                  Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
-                 SetJobLimit, ChunkCreated, ChunkDestroyed, ExtentCreated,
-                 ExtentDestroyed, Tick, Stop>;
+                 StepNeed, TurnWanted, TurnEnded, SetJobLimit, ChunkCreated,
+                 ChunkDestroyed, ExtentCreated, ExtentDestroyed, Tick, Stop>;
 
 // ---- actions to sessions
 // -------------------------------------------------------
@@ -304,6 +333,21 @@ struct ForgetOrder {
   std::vector<ChunkId> chunks;
   std::vector<ExtentId> extents;
 };
+// When a gate closes: before the next op, or at the end of the step.
+enum class GateMoment { kNow, kStepEnd };
+// Open, kNow: until told. Open, kStepEnd: for one step, which is a turn.
+// Closed, kNow: before the next op. Closed, kStepEnd: after the running step. A
+// newer order takes an older one's place; what closes is answered by TurnEnded.
+struct GateOrder {
+  SessionId session;
+  OrderId order;  // Gate orders are numbered for themselves, by device.
+  std::string device;
+  bool open = true;
+  GateMoment moment = GateMoment::kNow;
+  // Open: the gate closes also when no op has run for this long. Zero: the
+  // gate is not needed any more.
+  absl::Duration idle;
+};
 struct LimitsChanged {
   SessionId session;
   std::string device;
@@ -327,8 +371,8 @@ struct JobLimitSet {
 
 using SessionAction =
     std::variant<Welcome, Refuse, DeviceReady, Grant, Deny, EvictOrder,
-                 TrimOrder, ForgetOrder, LimitsChanged, SendNotice, SendBye,
-                 JobLimitSet>;
+                 TrimOrder, ForgetOrder, GateOrder, LimitsChanged, SendNotice,
+                 SendBye, JobLimitSet>;
 
 // ---- actions to memory
 // -----------------------------------------------------------
@@ -361,11 +405,20 @@ using Action = std::variant<SessionAction, MemoryAction>;
 // ---- state, for status, metrics and the state file
 // ----------------------------------
 
+enum class SharingMode {
+  kFree,    // Everybody computes at once.
+  kTurns,   // Step by step, one after the other; nothing moves.
+  kQuanta,  // One after the other; bytes move between.
+};
+
 struct DeviceStatus {
   std::string id;
   std::string kind;
   Bytes pool, free, cached, resident, moving, draining, orphan;
   Bytes swap_used, swap_clean, swap_limit;
+  SharingMode mode = SharingMode::kFree;
+  int64_t turns_total = 0;
+  int64_t quanta_total = 0;
 };
 
 struct JobStatus {
@@ -381,6 +434,10 @@ struct JobStatus {
   int64_t waits_total = 0;
   absl::Duration wait_total;
   int unresponsive_sessions = 0;
+  int weight = 1;
+  bool gate_open = true;
+  int64_t turns_total = 0;  // Quanta included.
+  absl::Duration gate_wait_total;
 };
 
 // What one session holds; the state file records it.

@@ -21,20 +21,15 @@ TEST(BufferTableTest, SumsFollowStateAndMobility) {
 
 TEST(BufferTableTest, OnlyMovableUnpinnedResidentBuffersCanLeave) {
   BufferTable table;
-  const absl::Time now = absl::UnixEpoch();
   Buffer& buffer = table.FindOrAdd(BufferId(1), MiB(4));
-  EXPECT_TRUE(buffer.CanLeave(now));
+  EXPECT_TRUE(buffer.CanLeave());
   buffer.pinned = true;
-  EXPECT_FALSE(buffer.CanLeave(now));
+  EXPECT_FALSE(buffer.CanLeave());
   buffer.pinned = false;
-  buffer.order = OrderId(3);
-  EXPECT_FALSE(buffer.CanLeave(now));
-  buffer.order = OrderId();
-  buffer.skip_until = now + absl::Seconds(1);
-  EXPECT_FALSE(buffer.CanLeave(now));
-  EXPECT_TRUE(buffer.CanLeave(now + absl::Seconds(1)));
   table.Set(buffer, BufferState::kResident, Mobility::kFixed);
-  EXPECT_FALSE(buffer.CanLeave(now + absl::Seconds(1)));
+  EXPECT_FALSE(buffer.CanLeave());
+  table.Set(buffer, BufferState::kSwapped, Mobility::kMovable);
+  EXPECT_FALSE(buffer.CanLeave());
 }
 
 }  // namespace
