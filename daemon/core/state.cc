@@ -82,6 +82,7 @@ VictimOwner State::DescribeOwner(const Session& session, size_t device) const {
   owner.takes_part = session.serves() &&
                      !orders.FindKind(session.id, OrderKind::kEvict, device);
   owner.priority = session.job->priority;
+  owner.weight = session.job->weight;
   owner.not_before = session.not_before;
   return owner;
 }

@@ -63,8 +63,10 @@ using VictimHeads = std::set<VictimHead>;
 struct VictimHeadsKey {
   VictimKind kind;
   int priority = 0;
+  int weight = 1;
   friend bool operator<(const VictimHeadsKey& a, const VictimHeadsKey& b) {
-    return std::tie(a.priority, a.kind) < std::tie(b.priority, b.kind);
+    return std::tie(a.priority, a.weight, a.kind) <
+           std::tie(b.priority, b.weight, b.kind);
   }
 };
 using AllVictimHeads = std::map<VictimHeadsKey, VictimHeads>;  // None is empty.
@@ -75,12 +77,14 @@ struct VictimOwner {
   // It can follow an order to evict now. Only then its groups have heads.
   bool takes_part = false;
   int priority = 0;
+  int weight = 1;
   // Its buffers are not used before.
   absl::Time not_before = absl::InfinitePast();
 
   friend bool operator==(const VictimOwner& a, const VictimOwner& b) {
     return a.session == b.session && a.takes_part == b.takes_part &&
-           a.priority == b.priority && a.not_before == b.not_before;
+           a.priority == b.priority && a.weight == b.weight &&
+           a.not_before == b.not_before;
   }
 };
 

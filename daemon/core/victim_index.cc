@@ -46,7 +46,8 @@ VictimKind VictimIndex::KindOf(const VictimFacts& facts) const {
 
 double VictimIndex::Score(const VictimOwner& owner, const Buffer& buffer,
                           absl::Time now) const {
-  return policy_.Score(now, Facts(buffer, owner.not_before));
+  const double score = policy_.Score(now, Facts(buffer, owner.not_before));
+  return score > 0 ? score / owner.weight : score * owner.weight;
 }
 
 VictimIndex::Member& VictimIndex::MemberOf(const Session& session) {
@@ -160,7 +161,7 @@ VictimHeadsKey VictimIndex::WhereHead(const VictimGroup& group,
            &group};
   // Not facts.clean: during a round it may differ from the group's.
   return {{group.kind.size_class, group.kind.clean, KindOf(facts).known},
-          group.owner->priority};
+          group.owner->priority, group.owner->weight};
 }
 
 void VictimIndex::PlaceHead(VictimGroup& group) {

@@ -57,6 +57,7 @@ class VictimIndex {
   using Groups = std::map<VictimKind, VictimGroup>;
   // Null when the session has none, or takes no part.
   const Groups* GroupsOf(SessionId session) const;
+  // The policy's, scaled by the owner's weight: the heavier, the less it loses.
   double Score(const VictimOwner& owner, const Buffer& buffer,
                absl::Time now) const;
 

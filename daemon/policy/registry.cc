@@ -2,7 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/policy/absence_policies.h"
+#include "daemon/policy/belady_policy.h"
+#include "daemon/policy/largest_first_policy.h"
 #include "daemon/policy/lru_policy.h"
+#include "daemon/policy/next_use_policy.h"
 
 namespace mets::policy {
 namespace {
@@ -19,6 +23,12 @@ std::unique_ptr<core::VictimPolicy> Make() {
 
 constexpr Entry kPolicies[] = {
     {"lru", &Make<LruPolicy>},
+    {"largest_first", &Make<LargestFirstPolicy>},
+    {"next_use", &Make<NextUsePolicy>},
+    {"absence", &Make<AbsencePolicy>},
+    {"absence_area", &Make<AbsenceAreaPolicy>},
+    {"weighted_absence_area", &Make<WeightedAbsenceAreaPolicy>},
+    {"absence_vote", &Make<AbsenceVotePolicy>},
 };
 
 }  // namespace
@@ -31,6 +41,10 @@ absl::StatusOr<std::unique_ptr<core::VictimPolicy>> MakePolicy(
   return absl::InvalidArgumentError(
       absl::StrCat("no policy '", name,
                    "'; there are: ", absl::StrJoin(PolicyNames(), ", ")));
+}
+
+std::unique_ptr<core::VictimPolicy> MakeReferencePolicy() {
+  return std::make_unique<BeladyPolicy>();
 }
 
 std::vector<std::string> PolicyNames() {

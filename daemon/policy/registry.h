@@ -17,6 +17,10 @@ namespace mets::policy {
 absl::StatusOr<std::unique_ptr<core::VictimPolicy>> MakePolicy(
     absl::string_view name);
 
+// BeladyPolicy, which needs to know the future: for the simulator. The daemon
+// does not offer it.
+std::unique_ptr<core::VictimPolicy> MakeReferencePolicy();
+
 // Names for MakePolicy; the default first.
 std::vector<std::string> PolicyNames();
 

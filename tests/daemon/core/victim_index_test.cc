@@ -21,6 +21,7 @@ class VictimIndexTest : public ::testing::TestWithParam<std::string> {
       Session& session =
           sessions_.Add(SessionId(i), DomainId(1), "job" + std::to_string(i));
       session.job->priority = i % 2;
+      session.job->weight = 1 + i / 4;
       Refresh(session);
       for (int b = 1; b <= 30; ++b) {
         Buffer& buffer =
@@ -31,6 +32,7 @@ class VictimIndexTest : public ::testing::TestWithParam<std::string> {
   }
 
   int Below(int n) { return static_cast<int>(random_() % n); }
+  // Within a class, equal sizes: there, keys order exactly like scores.
   Bytes Size() { return MiB(1 << Below(3)); }
 
   void Refresh(Session& session) {
@@ -38,6 +40,7 @@ class VictimIndexTest : public ::testing::TestWithParam<std::string> {
     owner.session = &session;
     owner.takes_part = session.serves();
     owner.priority = session.job->priority;
+    owner.weight = session.job->weight;
     owner.not_before = session.not_before;
     index_.SetOwner(owner);
   }
@@ -73,6 +76,7 @@ class VictimIndexTest : public ::testing::TestWithParam<std::string> {
       if (!session.serves()) continue;
       VictimOwner owner;
       owner.not_before = session.not_before;
+      owner.weight = session.job->weight;
       for (auto& [buffer_id, b] : session.holdings[0].buffers.all()) {
         if (!b.CanLeave() || b.skip_until > now_) continue;
         rows.push_back(
@@ -114,12 +118,50 @@ TEST_P(VictimIndexTest, AWalkGivesWhatAScanOfEverythingGives) {
              *session.holdings[0].buffers.Find(BufferId(1 + Below(30))));
     }
     session.unresponsive = Below(4) == 0;
-    session.not_before =
-        Below(4) == 0 ? now_ + absl::Seconds(Below(9)) : absl::InfinitePast();
     Refresh(session);
     CheckAll();
     for (int priority : {0, 1}) ASSERT_EQ(Walk(priority), Scan(priority));
   }
+}
+
+TEST_P(VictimIndexTest, ASessionThatComputesLaterKeepsTheIndexInOrder) {
+  for (int round = 0; round < 100; ++round) {
+    now_ += absl::Milliseconds(Below(20));
+    Session& session = *sessions_.Find(SessionId(1 + Below(5)));
+    session.not_before =
+        Below(4) == 0 ? absl::InfinitePast() : now_ + absl::Seconds(Below(9));
+    Refresh(session);
+    Change(session, *session.holdings[0].buffers.Find(BufferId(1 + Below(30))));
+    CheckAll();
+    EXPECT_EQ(Walk(0).size(), Scan(0).size());
+  }
+}
+
+TEST(NextTurnTest, ASessionThatComputesLaterLosesFirst) {
+  const auto policy = *policy::MakePolicy("next_use");
+  VictimIndex index(policy.get(), 10e9);
+  SessionTable sessions(1);
+  const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
+  for (int i = 1; i <= 2; ++i) {
+    Session& session = sessions.Add(SessionId(i), DomainId(1), "job");
+    Buffer& buffer = session.holdings[0].buffers.FindOrAdd(BufferId(1), MiB(1));
+    buffer.last_use = now;
+    buffer.next_use = now + absl::Seconds(3 - i);
+    index.Update(session, buffer, now);
+    VictimOwner owner;
+    owner.session = &session;
+    owner.takes_part = true;
+    if (i == 2) owner.not_before = now + absl::Seconds(30);
+    index.SetOwner(owner);
+  }
+  index.Freeze();
+  VictimWalk walk(index, now, 0);
+  VictimWalk::Candidate candidate;
+  ASSERT_TRUE(walk.Next(&candidate));
+  EXPECT_EQ(candidate.session->id, SessionId(2));
+  ASSERT_TRUE(walk.Next(&candidate));
+  EXPECT_EQ(candidate.session->id, SessionId(1));
+  index.Thaw(now);
 }
 
 TEST_P(VictimIndexTest, ARemovedSessionLeavesNothing) {

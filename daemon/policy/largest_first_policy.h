@@ -1,0 +1,21 @@
+// LargestFirstPolicy: the largest buffer leaves first.
+#ifndef METS_DAEMON_POLICY_LARGEST_FIRST_POLICY_H_
+#define METS_DAEMON_POLICY_LARGEST_FIRST_POLICY_H_
+
+#include <string>
+
+#include "daemon/core/victim_policy.h"
+
+namespace mets::policy {
+
+// Score: size in bytes. Few, large copies; blind to when a buffer is used.
+class LargestFirstPolicy : public core::VictimPolicy {
+ public:
+  std::string name() const override;
+  double Key(const core::VictimFacts& facts) const override;
+  double Score(absl::Time now, const core::VictimFacts& facts) const override;
+};
+
+}  // namespace mets::policy
+
+#endif  // METS_DAEMON_POLICY_LARGEST_FIRST_POLICY_H_
