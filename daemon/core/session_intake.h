@@ -9,9 +9,9 @@
 
 namespace mets::core {
 
-// A job's first session sets its limit, guarantee and priority. What later
-// sessions wish for: the smaller limit and the smaller guarantee hold (a
-// session that wishes for none changes nothing); priority stays. The
+// A job's first session sets its limit, guarantee, priority and weight. What
+// later sessions wish for: the smaller limit and the smaller guarantee hold (a
+// session that wishes for none changes nothing); priority and weight stay. The
 // guarantees of the jobs attached to a device never exceed its pool.
 //
 // Not thread-safe. Borrows the state and the retirement.

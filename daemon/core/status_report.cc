@@ -23,6 +23,9 @@ DeviceStatus DescribeDevice(const State& state, size_t index) {
   status.swap_used = state.swap.bytes(index, SlotState::kFull);
   status.swap_clean = state.swap.bytes(index, SlotState::kClean);
   status.swap_limit = state.swap.limit();
+  status.mode = device.turns.mode();
+  status.turns_total = device.turns.turns_total();
+  status.quanta_total = device.turns.quanta_total();
   for (const auto& [id, session] : state.sessions.all()) {
     const Holding& holding = session.holdings[index];
     status.cached += holding.cached;
@@ -55,7 +58,7 @@ void AddSession(const State& state, const Session& session, size_t index,
 
 bool HasCounters(const JobOnDevice& job) {
   const Totals& t = job.ended;
-  return job.waits > 0 || t.evictions > 0 || t.restores > 0 ||
+  return job.waits > 0 || job.turns > 0 || t.evictions > 0 || t.restores > 0 ||
          t.unobserved_accesses > 0 || !t.peak_live.is_zero();
 }
 
@@ -71,6 +74,14 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.priority = job.priority;
   status.waits_total = job.devices[index].waits;
   status.wait_total = job.devices[index].wait_time;
+  status.weight = job.weight;
+  status.turns_total = job.devices[index].turns;
+  status.gate_wait_total = job.devices[index].gate_wait;
+  const TurnParty* party =
+      state.devices[index].turns.Find({job.domain, job.name});
+  status.gate_open = party == nullptr ||
+                     party->phase == TurnParty::Phase::kFree ||
+                     party->phase == TurnParty::Phase::kOpen;
   for (SessionId id : job.sessions) {
     AddSession(state, state.sessions.all().at(id), index, &status);
   }

@@ -1,0 +1,121 @@
+#include "daemon/core/scheduling/gate_keeper.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace mets::core {
+namespace {
+
+TurnFacts FactsOf(const Session& session, size_t index) {
+  const Holding& holding = session.holdings[index];
+  TurnFacts facts;
+  facts.session = session.id;
+  facts.job = {session.domain, session.job->name};
+  facts.priority = session.job->priority;
+  facts.weight = session.job->weight;
+  facts.resident = holding.resident();
+  facts.swapped = holding.buffers.swapped();
+  facts.moved = holding.totals.evicted + holding.totals.restored;
+  facts.last_active = session.job->last_active;
+  return facts;
+}
+
+}  // namespace
+
+Device* GateKeeper::Find(SessionId session, const std::string& name) {
+  if (state_.Speaker(session) == nullptr) return nullptr;
+  size_t index = 0;
+  return state_.FindDevice(name, &index);
+}
+
+void GateKeeper::OnNeed(const StepNeed& input) {
+  Device* device = Find(input.session, input.device);
+  if (device == nullptr) return;
+  device->turns.OnNeed(input);
+  device->turns_stir = true;
+}
+
+void GateKeeper::OnWanted(const TurnWanted& input) {
+  Device* device = Find(input.session, input.device);
+  if (device == nullptr) return;
+  device->turns.OnWanted(state_.now, input);
+  device->turns_stir = true;
+}
+
+void GateKeeper::OnEnded(const TurnEnded& input) {
+  Device* device = Find(input.session, input.device);
+  if (device == nullptr) return;
+  device->turns.OnEnded(state_.now, input);
+  device->turns_stir = true;
+}
+
+void GateKeeper::Forget(SessionId session) {
+  for (Device& device : state_.devices) {
+    device.turns.Forget(session);
+    device.turns_stir = true;
+  }
+}
+
+void GateKeeper::Advance(bool changed) {
+  for (size_t i = 0; i < state_.devices.size(); ++i) {
+    Device& device = state_.devices[i];
+    if (changed || device.turns_stir ||
+        device.turns.next_deadline() <= state_.now) {
+      Advance(i, changed || device.turns_stir);
+    }
+  }
+}
+
+absl::Time GateKeeper::NotBefore(const Session& session) const {
+  absl::Time next = absl::InfiniteFuture();
+  for (size_t i = 0; i < state_.devices.size(); ++i) {
+    if (!session.holdings[i].attached) continue;
+    next = std::min(next, state_.devices[i].turns.NotBefore(session.id));
+  }
+  return next == absl::InfiniteFuture() ? absl::InfinitePast() : next;
+}
+
+void GateKeeper::Advance(size_t index, bool changed) {
+  Device& device = state_.devices[index];
+  device.turns_stir = false;
+  if (changed) {
+    std::vector<TurnFacts> facts;
+    for (const auto& [id, session] : state_.sessions.all()) {
+      if (session.connected() && !session.awaits_snapshot &&
+          session.holdings[index].attached) {
+        facts.push_back(FactsOf(session, index));
+      }
+    }
+    device.turns.Update(state_.now, facts);
+  }
+  std::vector<GateOrder> orders = device.turns.Advance(state_.now);
+  for (const TurnScheduler::Given& given : device.turns.TakeGiven()) {
+    Job* job = state_.sessions.FindJob(given.job.first, given.job.second);
+    if (job == nullptr) continue;
+    job->devices[index].turns += given.turn;
+    job->devices[index].gate_wait += given.waited;
+  }
+  for (GateOrder& order : orders) state_.Send(std::move(order));
+  for (auto& [id, session] : state_.sessions.all()) {
+    const absl::Time next = NotBefore(session);
+    // Times that only come nearer are not worth the work.
+    const bool closed = next != absl::InfinitePast();
+    const bool was_closed = session.not_before != absl::InfinitePast();
+    if (closed == was_closed && (!closed || session.not_before > state_.now)) {
+      continue;
+    }
+    session.not_before = next;
+    state_.RefreshVictims(id);
+  }
+}
+
+absl::Time GateKeeper::next_deadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Device& device : state_.devices) {
+    next = std::min(next, device.turns.next_deadline());
+  }
+  return next;
+}
+
+}  // namespace mets::core

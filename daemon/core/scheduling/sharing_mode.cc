@@ -1,0 +1,143 @@
+// TurnScheduler: how the device is shared.
+#include <algorithm>
+
+#include "daemon/core/scheduling/turn_scheduler.h"
+
+namespace mets::core {
+namespace {
+
+// A job that did nothing for this long, or for three of its steps, is away.
+constexpr absl::Duration kAwayAfter = absl::Seconds(5);
+constexpr absl::Duration kAwayLatest = absl::Seconds(60);
+// No mode lasts shorter, while several jobs compute.
+constexpr absl::Duration kShortestMode = absl::Seconds(1);
+// What ended by thrash is tried again after this: whether the jobs still thrash
+// is not visible while they take turns.
+constexpr absl::Duration kTryAgain = absl::Minutes(2);
+
+// To go back, needs must be smaller than what they were to come here.
+Bytes Part(Bytes pool, int percent) {
+  return Bytes(pool.count() / 100 * percent);
+}
+
+absl::Duration AwayAfter(const TurnParty& party) {
+  absl::Duration round = party.step();
+  if (party.gap != absl::InfiniteDuration()) round += party.gap;
+  return std::clamp(3 * round, kAwayAfter, kAwayLatest);
+}
+
+}  // namespace
+
+bool TurnScheduler::Active(const TurnParty& party) const {
+  return party.running() || party.waiting() ||
+         now_ < party.last_seen + AwayAfter(party);
+}
+
+int TurnScheduler::CountActive() {
+  int active = 0;
+  for (const auto& [job, party] : parties_) {
+    if (!Active(party)) continue;
+    ++active;
+    if (mode_ != SharingMode::kFree) Due(party.last_seen + AwayAfter(party));
+  }
+  return active;
+}
+
+void TurnScheduler::LookForThrash() {
+  if (mode_ != SharingMode::kFree) return;
+  std::map<const void*, Bytes> moved;
+  for (const auto& [job, party] : parties_) {
+    if (!Active(party)) continue;
+    Bytes& sum = moved[&party];
+    for (const auto& [id, member] : party.members) sum += member.facts.moved;
+  }
+  thrash_.Look(now_, moved);
+}
+
+Bytes TurnScheduler::WorkingSet(const TurnParty& party) const {
+  if (party.known()) return party.peak();
+  const bool live = mode_ != SharingMode::kFree || thrash_.thrashing();
+  return live ? party.live() : party.resident();
+}
+
+Bytes TurnScheduler::Persistent() const {
+  Bytes sum;
+  for (const auto& [job, party] : parties_) {
+    if (Active(party)) sum += party.persistent();
+  }
+  return sum;
+}
+
+SharingMode TurnScheduler::WantedMode(int active) const {
+  if (active < 2) return SharingMode::kFree;
+  Bytes working_sets, largest;
+  bool known = true;
+  for (const auto& [job, party] : parties_) {
+    if (!Active(party)) continue;
+    working_sets += WorkingSet(party);
+    largest = std::max(largest, party.ephemeral());
+    known &= party.known();
+  }
+  const bool free = mode_ == SharingMode::kFree;
+  if (working_sets <= (free ? options_.pool : Part(options_.pool, 95))) {
+    return SharingMode::kFree;
+  }
+  if (thrashed_ && !known && now_ >= mode_since_ + kTryAgain) {
+    return SharingMode::kFree;
+  }
+  const bool quanta = mode_ == SharingMode::kQuanta;
+  return Persistent() + largest <=
+                 (quanta ? Part(options_.pool, 97) : options_.pool)
+             ? SharingMode::kTurns
+             : SharingMode::kQuanta;
+}
+
+void TurnScheduler::ChooseMode() {
+  const int active = CountActive();
+  if (thrashed_) Due(mode_since_ + kTryAgain);
+  const SharingMode wanted = WantedMode(active);
+  if (wanted == mode_) return;
+  if (active < 2 || Due(mode_since_ + kShortestMode)) ChangeMode(wanted);
+}
+
+void TurnScheduler::ChangeMode(SharingMode mode) {
+  const SharingMode before = mode_;
+  mode_ = mode;
+  mode_since_ = now_;
+  thrashed_ = mode != SharingMode::kFree &&
+              (before == SharingMode::kFree ? thrash_.thrashing() : thrashed_);
+  thrash_.Reset();
+  if (mode == SharingMode::kFree) {
+    for (auto& [job, party] : parties_) {
+      if (party.wants) given_.push_back({job, now_ - party.wanted, false});
+      party.phase = Phase::kFree;
+      party.wants = false;
+      for (auto& [id, member] : party.members) {
+        member.wants = false;
+        Send(member, true, GateMoment::kNow, absl::ZeroDuration());
+      }
+    }
+    return;
+  }
+  if (before != SharingMode::kFree) return;
+  // One goes on; the others have their turns later.
+  auto first = parties_.end();
+  for (auto it = parties_.begin(); it != parties_.end(); ++it) {
+    if (!Active(it->second)) continue;
+    if (first == parties_.end() || Before(it->second, first->second)) {
+      first = it;
+    }
+  }
+  for (auto it = parties_.begin(); it != parties_.end(); ++it) {
+    TurnParty& party = it->second;
+    party.opened = now_;
+    party.ended = now_;
+    if (it == first) {
+      Open(it->first, party);
+    } else {
+      Close(party, GateMoment::kNow);
+    }
+  }
+}
+
+}  // namespace mets::core

@@ -1,0 +1,85 @@
+// TurnParty: a job as one that takes turns on a device.
+#ifndef METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_
+#define METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "daemon/core/types.h"
+
+namespace mets::core {
+
+// What the core knows of one session that may compute on the device.
+struct TurnFacts {
+  SessionId session;
+  std::pair<DomainId, std::string> job;
+  int priority = 0;
+  int weight = 1;
+  Bytes resident;  // Without what it caches.
+  Bytes swapped;
+  Bytes moved;  // Evicted and restored, ever.
+  absl::Time last_active = absl::InfinitePast();
+};
+
+// One process of it.
+struct TurnMember {
+  TurnFacts facts;
+  bool known = false;  // Its step has been measured.
+  Bytes peak, persistent;
+  absl::Duration step;
+  OrderId order;       // The last one sent; none: its gate was never touched.
+  bool ended = false;  // It has said that its gate is closed and nothing runs.
+  bool wants = false;
+  absl::Duration computed;  // In the turn that is ending.
+};
+
+// Plain data. Processes of one job get and lose their turns together.
+struct TurnParty {
+  enum class Phase {
+    kFree,     // Its gates are open, and nobody counts.
+    kOpen,     // It has a turn or a quantum.
+    kClosing,  // It was told to close; something may still run.
+    kClosed,
+  };
+
+  std::map<SessionId, TurnMember> members;
+  int priority = 0;
+  int weight = 1;
+  Phase phase = Phase::kFree;
+  bool quantum = false;  // What it has, or had last, is no single step.
+  Bytes booked;          // What it was to need when it got what it has.
+  absl::Time opened = absl::InfinitePast();
+  absl::Duration wish;  // Of its quantum: what makes the exchange pay.
+  absl::Time told = absl::InfinitePast();  // To close, for the last time...
+  GateMoment moment = GateMoment::kNow;    // ...so.
+  absl::Time ended = absl::InfinitePast();
+  absl::Duration gap = absl::InfiniteDuration();  // From ended to wanted.
+  bool wants = false;
+  absl::Time wanted = absl::InfinitePast();
+  absl::Time last_seen = absl::InfinitePast();
+  double pass = 0;  // Device seconds ÷ weight.
+
+  bool running() const {
+    return phase == Phase::kOpen || phase == Phase::kClosing;
+  }
+  bool waiting() const { return wants && phase == Phase::kClosed; }
+
+  // Sums over the members. A step is known when all that have memory know it.
+  bool known() const;
+  Bytes live() const;
+  Bytes resident() const;
+  Bytes swapped() const;
+  Bytes peak() const;        // live() when it is not known.
+  Bytes persistent() const;  // Likewise.
+  Bytes ephemeral() const { return peak() - persistent(); }
+  absl::Duration step() const;  // Zero when it is not known.
+};
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_

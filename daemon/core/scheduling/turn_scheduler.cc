@@ -1,0 +1,284 @@
+// Invariants: a party that is running or closed has been told so since mode_
+// left kFree; its members' `order` is what they were told last.
+#include "daemon/core/scheduling/turn_scheduler.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace mets::core {
+namespace {
+
+// How long a gate that is open for a turn may see no op: a step's end that
+// nobody noticed, or a program that does something else.
+constexpr absl::Duration kIdleTurn = absl::Milliseconds(50);
+// The same within a quantum, where a hand-over moves bytes.
+constexpr absl::Duration kIdleQuantum = absl::Seconds(1);
+constexpr absl::Duration kShortestQuantum = absl::Milliseconds(200);
+// Beyond its length, until a step's end is not waited for any more.
+constexpr absl::Duration kStepGrace = absl::Milliseconds(100);
+// A client may say that it used less of its turn than it had, down to this.
+constexpr double kLeastCharge = 0.25;
+constexpr absl::Duration kBackAtOnce = absl::Milliseconds(10);
+constexpr absl::Duration kLongestGap = absl::Seconds(10);
+
+}  // namespace
+
+TurnMember* TurnScheduler::FindMember(SessionId session, TurnParty** found) {
+  for (auto& [job, party] : parties_) {
+    auto it = party.members.find(session);
+    if (it == party.members.end()) continue;
+    *found = &party;
+    return &it->second;
+  }
+  return nullptr;
+}
+
+bool TurnScheduler::Due(absl::Time time) {
+  if (time <= now_) return true;
+  next_ = std::min(next_, time);
+  return false;
+}
+
+void TurnScheduler::Send(TurnMember& member, bool open, GateMoment moment,
+                         absl::Duration idle) {
+  member.order = ids_.Next();
+  member.ended = false;
+  GateOrder order;
+  order.session = member.facts.session;
+  order.order = member.order;
+  order.device = options_.device;
+  order.open = open;
+  order.moment = moment;
+  order.idle = idle;
+  orders_.push_back(std::move(order));
+}
+
+void TurnScheduler::Join(const TurnFacts& facts) {
+  const bool first = parties_.count(facts.job) == 0;
+  TurnParty& party = parties_[facts.job];
+  party.priority = facts.priority;
+  party.weight = std::max(1, facts.weight);
+  party.last_seen = std::max(party.last_seen, facts.last_active);
+  const bool joins = party.members.count(facts.session) == 0;
+  TurnMember& member = party.members[facts.session];
+  member.facts = facts;
+  if (first) party.pass = virtual_time_;
+  if (!joins || mode_ == SharingMode::kFree) return;
+  if (first) {
+    party.opened = now_;
+    Close(party, GateMoment::kNow);
+  } else if (party.phase == Phase::kOpen) {
+    const bool q = party.quantum;
+    Send(member, true, q ? GateMoment::kNow : GateMoment::kStepEnd,
+         q ? kIdleQuantum : kIdleTurn);
+  } else {
+    Send(member, false, GateMoment::kNow, absl::ZeroDuration());
+  }
+}
+
+void TurnScheduler::Update(absl::Time now, const std::vector<TurnFacts>& all) {
+  now_ = now;
+  std::set<SessionId> present;
+  for (const TurnFacts& facts : all) {
+    present.insert(facts.session);
+    Join(facts);
+  }
+  for (auto job = parties_.begin(); job != parties_.end();) {
+    auto& members = job->second.members;
+    for (auto it = members.begin(); it != members.end();) {
+      it = present.count(it->first) > 0 ? std::next(it) : members.erase(it);
+    }
+    if (!members.empty()) EndIfAllHave(job->second);
+    job = members.empty() ? parties_.erase(job) : std::next(job);
+  }
+  LookForThrash();
+}
+
+void TurnScheduler::Forget(SessionId session) {
+  TurnParty* party = nullptr;
+  if (FindMember(session, &party) == nullptr) return;
+  party->members.erase(session);
+  if (!party->members.empty()) EndIfAllHave(*party);
+  for (auto it = parties_.begin(); it != parties_.end(); ++it) {
+    if (&it->second != party || !party->members.empty()) continue;
+    parties_.erase(it);
+    return;
+  }
+}
+
+void TurnScheduler::OnNeed(const StepNeed& need) {
+  TurnParty* party = nullptr;
+  TurnMember* member = FindMember(need.session, &party);
+  if (member == nullptr) return;
+  // A job larger than the device swaps within its step.
+  const Bytes peak = std::min(need.peak, options_.pool);
+  if (peak <= Bytes() || need.step <= absl::ZeroDuration()) return;
+  member->known = true;
+  member->peak = peak;
+  member->persistent = std::clamp(need.persistent, Bytes(), peak);
+  member->step = std::min(need.step, absl::Hours(1));
+}
+
+void TurnScheduler::OnWanted(absl::Time now, const TurnWanted& wanted) {
+  now_ = now;
+  TurnParty* party = nullptr;
+  TurnMember* member = FindMember(wanted.session, &party);
+  if (member == nullptr || member->order != wanted.order ||
+      party->phase == Phase::kFree) {
+    return;
+  }
+  member->wants = true;
+  party->last_seen = now;
+  if (party->wants) return;
+  party->wants = true;
+  party->wanted = now;
+  if (party->phase != Phase::kClosed) return;
+  const absl::Duration gap = std::min(now - party->ended, kLongestGap);
+  party->gap = party->gap == absl::InfiniteDuration()
+                   ? gap
+                   : 0.7 * party->gap + 0.3 * gap;
+  if (gap > kBackAtOnce) party->pass = std::max(party->pass, virtual_time_);
+}
+
+void TurnScheduler::OnEnded(absl::Time now, const TurnEnded& ended) {
+  now_ = now;
+  TurnParty* party = nullptr;
+  TurnMember* member = FindMember(ended.session, &party);
+  if (member == nullptr || member->order != ended.order || member->ended ||
+      !party->running()) {
+    return;
+  }
+  member->ended = true;
+  member->computed = ended.computed;
+  EndIfAllHave(*party);
+}
+
+void TurnScheduler::EndIfAllHave(TurnParty& party) {
+  const bool all = std::all_of(party.members.begin(), party.members.end(),
+                               [](const auto& m) { return m.second.ended; });
+  if (all && party.running()) End(party);
+}
+
+void TurnScheduler::End(TurnParty& party) {
+  absl::Duration computed;
+  for (auto& [id, member] : party.members) {
+    computed = std::max(
+        computed, member.ended ? member.computed : absl::InfiniteDuration());
+    member.computed = absl::ZeroDuration();
+  }
+  const absl::Duration had = now_ - party.opened;
+  computed = std::clamp(computed, had * kLeastCharge, had);
+  party.pass += absl::ToDoubleSeconds(computed) / party.weight;
+  party.phase = Phase::kClosed;
+  party.ended = now_;
+  party.last_seen = std::max(party.last_seen, now_ - (had - computed));
+}
+
+void TurnScheduler::Close(TurnParty& party, GateMoment moment) {
+  party.phase = Phase::kClosing;
+  party.told = now_;
+  party.moment = moment;
+  for (auto& [id, member] : party.members) {
+    if (member.ended && member.order.ok()) continue;
+    Send(member, false, moment, absl::ZeroDuration());
+  }
+}
+
+void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
+  given_.push_back(
+      {job, party.wants ? now_ - party.wanted : absl::ZeroDuration(), true});
+  party.phase = Phase::kOpen;
+  party.quantum = mode_ == SharingMode::kQuanta || !party.known();
+  party.opened = now_;
+  party.wants = false;
+  const bool alone = mode_ == SharingMode::kTurns && !party.known();
+  party.booked = alone                           ? options_.pool
+                 : mode_ == SharingMode::kQuanta ? party.peak()
+                                                 : party.ephemeral();
+  const double exchange =
+      static_cast<double>(std::min(party.swapped(), party.peak()).count()) /
+      options_.bus_bytes_per_second;
+  party.wish = std::max({kShortestQuantum, party.step(),
+                         absl::Seconds(exchange / options_.moving_share)});
+  ++(party.quantum ? quanta_ : turns_);
+  for (auto& [id, member] : party.members) {
+    member.wants = false;
+    Send(member, true, party.quantum ? GateMoment::kNow : GateMoment::kStepEnd,
+         party.quantum ? kIdleQuantum : kIdleTurn);
+  }
+}
+
+void TurnScheduler::CloseWhatIsOver() {
+  const auto waiting = Waiting();
+  const TurnParty* head = waiting.empty() ? nullptr : &waiting[0]->second;
+  const bool blocked = head != nullptr && !Fits(*head);
+  for (auto& [job, party] : parties_) {
+    const absl::Time end = party.opened + TurnLength(party);
+    const absl::Duration step = party.step();
+    if (party.phase == Phase::kOpen && blocked) {
+      const bool yields = party.quantum && head->priority > party.priority;
+      if (party.quantum && step > absl::ZeroDuration()) {
+        if (yields || Due(end - step)) Close(party, GateMoment::kStepEnd);
+      } else if (yields || Due(end)) {
+        Close(party, GateMoment::kNow);
+      }
+    } else if (party.phase == Phase::kClosing) {
+      if (party.moment == GateMoment::kStepEnd) {
+        if (Due(std::max(end, party.told + step) + kStepGrace)) {
+          Close(party, GateMoment::kNow);
+        }
+      } else if (Due(party.told + options_.order_timeout)) {
+        End(party);
+      }
+    }
+  }
+}
+
+void TurnScheduler::OpenWhatFits() {
+  for (;;) {
+    const auto waiting = Waiting();
+    if (waiting.empty()) return;
+    auto& [job, party] = *waiting[0];
+    if (!Fits(party) || KeptFor(party)) return;
+    Open(job, party);
+  }
+}
+
+std::vector<GateOrder> TurnScheduler::Advance(absl::Time now) {
+  now_ = now;
+  next_ = absl::InfiniteFuture();
+  ChooseMode();
+  if (mode_ != SharingMode::kFree) {
+    CloseWhatIsOver();
+    OpenWhatFits();
+    // Whoever still waits may be waiting for what has just been opened.
+    CloseWhatIsOver();
+    RaiseVirtualTime();
+  }
+  return std::exchange(orders_, {});
+}
+
+absl::Time TurnScheduler::NotBefore(SessionId session) const {
+  for (const auto& [job, party] : parties_) {
+    if (party.members.count(session) == 0) continue;
+    if (party.phase != Phase::kClosed) return absl::InfinitePast();
+    absl::Time next = absl::InfiniteFuture();
+    for (const auto& [other_job, other] : parties_) {
+      if (!other.running()) continue;
+      const absl::Duration length =
+          other.quantum ? TurnLength(other) : other.step();
+      next = std::min(next, std::max(now_, other.opened + length));
+    }
+    return next == absl::InfiniteFuture() ? now_ : next;
+  }
+  return absl::InfinitePast();
+}
+
+const TurnParty* TurnScheduler::Find(const JobKey& job) const {
+  auto it = parties_.find(job);
+  return it == parties_.end() ? nullptr : &it->second;
+}
+
+}  // namespace mets::core

@@ -1,0 +1,209 @@
+#include "tests/daemon/core/scheduling/fake_jobs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace mets::core {
+namespace {
+constexpr int kOps = 10;
+constexpr absl::Duration kReport = absl::Milliseconds(200);
+}  // namespace
+
+FakeJobs::FakeJobs(TurnOptions options) : turns_(std::move(options)) {}
+
+FakeJobs::Job& FakeJobs::Add(const FakeJobSpec& spec) {
+  jobs_.push_back(std::make_unique<Job>());
+  Job& job = *jobs_.back();
+  job.spec = spec;
+  job.session = SessionId(++last_session_);
+  job.at = now_;
+  Tell();
+  if (spec.known) ReportNeed(job);
+  Tell();
+  return job;
+}
+
+void FakeJobs::ReportNeed(const Job& job) {
+  turns_.OnNeed({job.session, "host0", job.spec.peak, job.spec.persistent,
+                 job.spec.compute});
+}
+
+void FakeJobs::Remove(Job& job) {
+  jobs_.erase(std::find_if(jobs_.begin(), jobs_.end(),
+                           [&](const auto& j) { return j.get() == &job; }));
+  Tell();
+}
+
+void FakeJobs::Reconnect(Job& job) {
+  turns_.Forget(job.session);
+  job.gate = Job::Gate::kFree;
+  job.wanting = false;
+  job.at = now_;
+  Tell();
+  if (job.spec.known) ReportNeed(job);
+  Tell();
+}
+
+FakeJobs::Job* FakeJobs::Find(SessionId session) {
+  for (auto& job : jobs_) {
+    if (job->session == session) return job.get();
+  }
+  return nullptr;
+}
+
+size_t FakeJobs::TakeMostComputing() {
+  return std::exchange(most_computing_, 0);
+}
+
+// Facts, and what comes of them.
+void FakeJobs::Tell() {
+  std::vector<TurnFacts> facts;
+  for (const auto& job : jobs_) {
+    TurnFacts f;
+    f.session = job->session;
+    f.job = {DomainId(1), job->spec.name};
+    f.priority = job->spec.priority;
+    f.weight = job->spec.weight;
+    f.resident = job->spec.peak - job->swapped;
+    f.swapped = job->swapped;
+    f.moved = moved[job->spec.name];
+    f.last_active = job->computing ? now_ : job->idle_since;
+    facts.push_back(f);
+  }
+  turns_.Update(now_, facts);
+  for (int round = 0; round < 100; ++round) {
+    const std::vector<GateOrder> orders = turns_.Advance(now_);
+    if (orders.empty()) break;
+    for (const GateOrder& order : orders) Follow(order);
+  }
+  EXPECT_GT(turns_.next_deadline(), now_);
+  const absl::Status status = turns_.Check(now_);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+void FakeJobs::Follow(const GateOrder& order) {
+  Job* job = Find(order.session);
+  if (job == nullptr || job->silent) return;
+  ++job->orders;
+  job->order = order.order;
+  job->idle = order.idle;
+  using Gate = Job::Gate;
+  if (order.open) {
+    const bool was_open = job->gate == Gate::kFree;
+    job->gate = order.idle == absl::ZeroDuration() ? Gate::kFree
+                : order.moment == GateMoment::kNow ? Gate::kQuantum
+                                                   : Gate::kTurn;
+    job->opened = now_;
+    if (!was_open) job->idle_since = now_;
+    if (job->wanting) {
+      job->longest_wait = std::max(job->longest_wait, now_ - job->wanted);
+      StartOp(*job);
+    }
+  } else if (job->gate == Gate::kClosed) {
+    EndTurn(*job, false);
+  } else if (order.moment == GateMoment::kStepEnd) {
+    job->gate =
+        job->ops == 0 && !job->computing ? Gate::kClosed : Gate::kClosing;
+    if (job->gate == Gate::kClosed) EndTurn(*job, true);
+  } else {
+    job->gate = Gate::kClosed;
+    if (!job->computing) EndTurn(*job, false);
+  }
+}
+
+void FakeJobs::EndTurn(Job& job, bool step_end) {
+  job.gate = Job::Gate::kClosed;
+  TurnEnded ended;
+  ended.session = job.session;
+  ended.device = "host0";
+  ended.order = job.order;
+  ended.computed = std::max(absl::ZeroDuration(), job.idle_since - job.opened);
+  ended.step_end = step_end;
+  turns_.OnEnded(now_, ended);
+  if (job.wanting) {
+    turns_.OnWanted(now_, {job.session, "host0", job.order});
+  }
+}
+
+void FakeJobs::StartOp(Job& job) {
+  job.wanting = false;
+  job.computing = true;
+  job.at = now_ + job.spec.compute / kOps;
+}
+
+void FakeJobs::Event(Job& job) {
+  using Gate = Job::Gate;
+  if (!job.computing) {
+    // The next op is due.
+    if (job.stopped) {
+      job.at = absl::InfiniteFuture();
+    } else if (job.gate == Gate::kClosed) {
+      job.at = absl::InfiniteFuture();
+      if (job.wanting) return;
+      job.wanting = true;
+      job.wanted = now_;
+      turns_.OnWanted(now_, {job.session, "host0", job.order});
+    } else {
+      StartOp(job);
+    }
+    return;
+  }
+  job.computing = false;
+  job.idle_since = now_;
+  job.computed += job.spec.compute / kOps;
+  const bool step_end = ++job.ops == kOps;
+  job.at = now_;
+  if (step_end) {
+    job.ops = 0;
+    ++job.steps;
+    job.at = now_ + job.spec.input;
+  }
+  if (job.silent) return;
+  if (job.gate == Gate::kClosed ||
+      (step_end && (job.gate == Gate::kTurn || job.gate == Gate::kClosing))) {
+    EndTurn(job, step_end);
+  }
+}
+
+void FakeJobs::Run(absl::Duration time) {
+  const absl::Time end = now_ + time;
+  absl::Time report = now_ + kReport;
+  for (;;) {
+    absl::Time next = std::min({end, report, turns_.next_deadline()});
+    for (const auto& job : jobs_) {
+      next = std::min(next, job->at);
+      if (job->gate == Job::Gate::kTurn || job->gate == Job::Gate::kQuantum) {
+        if (!job->computing) next = std::min(next, job->idle_since + job->idle);
+      }
+    }
+    now_ = std::max(now_, next);
+    if (now_ >= end) return;
+    if (now_ >= report) report = now_ + kReport;
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      Job& job = *jobs_[i];
+      if (job.at <= now_) Event(job);
+      const bool counted =
+          job.gate == Job::Gate::kTurn || job.gate == Job::Gate::kQuantum;
+      if (counted && !job.computing && job.idle_since + job.idle <= now_ &&
+          !job.silent) {
+        EndTurn(job, false);
+      }
+    }
+    size_t computing = 0;
+    for (const auto& job : jobs_) computing += job->computing;
+    most_computing_ = std::max(most_computing_, computing);
+    Tell();
+  }
+}
+
+double Jain(const std::vector<double>& shares) {
+  double sum = 0, squares = 0;
+  for (double share : shares) {
+    sum += share;
+    squares += share * share;
+  }
+  return sum * sum / (static_cast<double>(shares.size()) * squares);
+}
+
+}  // namespace mets::core

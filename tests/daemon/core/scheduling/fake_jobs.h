@@ -1,0 +1,86 @@
+// FakeJobs: processes that train behind gates, in simulated time.
+#ifndef METS_TESTS_DAEMON_CORE_SCHEDULING_FAKE_JOBS_H_
+#define METS_TESTS_DAEMON_CORE_SCHEDULING_FAKE_JOBS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "daemon/core/scheduling/turn_scheduler.h"
+
+namespace mets::core {
+
+struct FakeJobSpec {
+  std::string name;
+  Bytes peak, persistent;
+  absl::Duration compute = absl::Milliseconds(100);  // Of a step.
+  absl::Duration input = absl::Microseconds(100);    // Between steps.
+  int priority = 0;
+  int weight = 1;
+  bool known = true;
+};
+
+// One process per job; a step is ten ops. A process follows its orders as
+// libmets does, and a message takes no time.
+class FakeJobs {
+ public:
+  explicit FakeJobs(TurnOptions options);
+
+  struct Job {
+    FakeJobSpec spec;
+    SessionId session;
+    enum class Gate { kFree, kTurn, kQuantum, kClosing, kClosed };
+    Gate gate = Gate::kFree;
+    OrderId order;
+    absl::Duration idle;
+    bool computing = false;  // An op runs, until `at`.
+    bool wanting = false;    // An op waits at the gate.
+    bool silent = false;     // Says nothing more, and computes on.
+    bool stopped = false;    // Its program does nothing any more.
+    int ops = 0;             // Of the step.
+    absl::Time at;           // Its next event.
+    absl::Time opened, idle_since, wanted;
+    Bytes swapped;  // As reported.
+    int orders = 0;
+    // Results.
+    absl::Duration computed;
+    int64_t steps = 0;
+    absl::Duration longest_wait;
+  };
+
+  Job& Add(const FakeJobSpec& spec);
+  void Remove(Job& job);
+  void Run(absl::Duration time);
+  // As a stream that breaks and comes back.
+  void Reconnect(Job& job);
+
+  TurnScheduler& turns() { return turns_; }
+  absl::Time now() const { return now_; }
+  // The most jobs whose ops ran at the same time since the last call.
+  size_t TakeMostComputing();
+  std::map<std::string, Bytes> moved;  // Facts.
+
+ private:
+  void Tell();
+  void Follow(const GateOrder& order);
+  void Event(Job& job);
+  void StartOp(Job& job);
+  void EndTurn(Job& job, bool step_end);
+  void ReportNeed(const Job& job);
+  Job* Find(SessionId session);
+
+  TurnScheduler turns_;
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  std::vector<std::unique_ptr<Job>> jobs_;
+  uint64_t last_session_ = 0;
+  size_t most_computing_ = 0;
+};
+
+// Jain's index of shares: 1 when all are equal.
+double Jain(const std::vector<double>& shares);
+
+}  // namespace mets::core
+
+#endif  // METS_TESTS_DAEMON_CORE_SCHEDULING_FAKE_JOBS_H_
