@@ -68,7 +68,7 @@ void FakeJobs::Tell() {
     f.resident = job->spec.peak - job->swapped;
     f.swapped = job->swapped;
     f.moved = moved[job->spec.name];
-    f.last_active = job->computing ? now_ : job->idle_since;
+    f.last_active = job->computing ? now_ : job->last_op;
     facts.push_back(f);
   }
   turns_.Update(now_, facts);
@@ -151,6 +151,7 @@ void FakeJobs::Event(Job& job) {
   }
   job.computing = false;
   job.idle_since = now_;
+  job.last_op = now_;
   job.computed += job.spec.compute / kOps;
   const bool step_end = ++job.ops == kOps;
   job.at = now_;

@@ -41,7 +41,7 @@ class FakeJobs {
     bool stopped = false;    // Its program does nothing any more.
     int ops = 0;             // Of the step.
     absl::Time at;           // Its next event.
-    absl::Time opened, idle_since, wanted;
+    absl::Time opened, idle_since, wanted, last_op;
     Bytes swapped;  // As reported.
     int orders = 0;
     // Results.

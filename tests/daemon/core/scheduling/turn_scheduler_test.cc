@@ -209,9 +209,9 @@ TEST(TurnSchedulerTest, AJobThatIsAloneIsFreeAgain) {
 
 TEST(TurnSchedulerTest, ADeadHolderOfATurnBlocksNobody) {
   FakeJobs jobs(Options());
-  FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
-  FakeJobs::Job& b = jobs.Add(Spec("b", 950, 30));
-  FakeJobs::Job& c = jobs.Add(Spec("c", 950, 30));
+  FakeJobs::Job& a = jobs.Add(Spec("a", 900, 20));
+  FakeJobs::Job& b = jobs.Add(Spec("b", 900, 20));
+  FakeJobs::Job& c = jobs.Add(Spec("c", 900, 20));
   jobs.Run(absl::Milliseconds(3050));
   jobs.Remove(a.computing ? a : b.computing ? b : c);
   jobs.TakeMostComputing();
