@@ -42,7 +42,7 @@ class Core::Impl {
         [this](const auto& i) {
           Take(i);
           if (const SessionId* session = SessionOf(i, 0)) {
-            state_.RefreshVictims(*session);
+            state_.RefreshSession(*session);
           }
         },
         input);
@@ -52,9 +52,9 @@ class Core::Impl {
   }
 
   absl::Time next_deadline() const {
-    absl::Time next = std::min({state_.orders.NextDue(), NextTightEnd(state_),
-                                state_.sessions.NextDrop(kKeepJob),
-                                gates_.next_deadline()});
+    absl::Time next =
+        std::min({state_.orders.NextDue(), state_.tight_end,
+                  state_.sessions.NextDrop(kKeepJob), gates_.next_deadline()});
     for (const Device& device : state_.devices) {
       next = std::min({next, device.retry_at, device.queue.NextDeadline()});
     }
@@ -139,14 +139,24 @@ class Core::Impl {
   void UpdateResponsiveness() {
     for (SessionId id : state_.orders.MarkLate(state_.now)) {
       state_.sessions.Find(id)->unresponsive = true;
+      state_.unresponsive.insert(id);
       state_.RefreshVictims(id);
       state_.StirAll();
     }
-    for (auto& [id, session] : state_.sessions.all()) {
-      if (!session.unresponsive || state_.orders.HasLate(id)) continue;
-      session.unresponsive = false;
-      state_.RefreshVictims(id);
-      state_.StirAll();
+    for (auto it = state_.unresponsive.begin();
+         it != state_.unresponsive.end();) {
+      Session* session = state_.sessions.Find(*it);
+      const bool still = session != nullptr && session->unresponsive;
+      if (still && state_.orders.HasLate(*it)) {
+        ++it;
+        continue;
+      }
+      if (still) {
+        session->unresponsive = false;
+        state_.RefreshVictims(*it);
+        state_.StirAll();
+      }
+      it = state_.unresponsive.erase(it);
     }
   }
 

@@ -127,6 +127,11 @@ absl::Status CheckVictims(const State& state, size_t index) {
   for (const auto& [id, session] : state.sessions.all()) {
     METS_RETURN_IF_ERROR(
         victims.CheckOwner(state.DescribeOwner(session, index)));
+    const bool listed = state.devices[index].cachers.count(id) > 0;
+    if (listed == session.holdings[index].cached.is_zero()) {
+      return Broken("session ", id.value(), " has cached memory and is not ",
+                    "listed for it, or the other way round");
+    }
     for (const auto& [buffer_id, buffer] :
          session.holdings[index].buffers.all()) {
       METS_RETURN_IF_ERROR(victims.CheckBuffer(session, buffer));

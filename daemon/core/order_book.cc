@@ -12,10 +12,27 @@ Bytes Order::coming() const {
 
 Order& OrderBook::Add(Order order) {
   order.id = ids_.Next();
-  return orders_.emplace(order.id, std::move(order)).first->second;
+  Order& added =
+      orders_.emplace_hint(orders_.end(), order.id, std::move(order))->second;
+  by_session_[added.session].push_back(&added);
+  return added;
 }
 
-void OrderBook::Remove(OrderId id) { orders_.erase(id); }
+void OrderBook::Remove(OrderId id) {
+  auto it = orders_.find(id);
+  if (it == orders_.end()) return;
+  auto of_session = by_session_.find(it->second.session);
+  std::vector<Order*>& orders = of_session->second;
+  orders.erase(std::find(orders.begin(), orders.end(), &it->second));
+  if (orders.empty()) by_session_.erase(of_session);
+  orders_.erase(it);
+}
+
+const std::vector<Order*>& OrderBook::OfSession(SessionId session) const {
+  static const auto& none = *new std::vector<Order*>();
+  auto it = by_session_.find(session);
+  return it == by_session_.end() ? none : it->second;
+}
 
 Order* OrderBook::Find(SessionId session, OrderId id) {
   auto it = orders_.find(id);
@@ -30,34 +47,27 @@ const Order* OrderBook::Find(OrderId id) const {
 
 const Order* OrderBook::FindKind(SessionId session, OrderKind kind,
                                  size_t device) const {
-  for (const auto& [id, order] : orders_) {
-    if (order.session == session && order.kind == kind &&
-        order.device == device) {
-      return &order;
-    }
+  for (const Order* order : OfSession(session)) {
+    if (order->kind == kind && order->device == device) return order;
   }
   return nullptr;
 }
 
 std::vector<Order> OrderBook::TakeSession(SessionId session) {
   std::vector<Order> taken;
-  for (auto it = orders_.begin(); it != orders_.end();) {
-    if (it->second.session != session) {
-      ++it;
-      continue;
-    }
-    taken.push_back(std::move(it->second));
-    it = orders_.erase(it);
+  for (Order* order : OfSession(session)) {
+    const OrderId id = order->id;
+    taken.push_back(std::move(*order));
+    orders_.erase(id);
   }
+  by_session_.erase(session);
   return taken;
 }
 
 Bytes OrderBook::Coming(SessionId session, size_t device) const {
   Bytes sum;
-  for (const auto& [id, order] : orders_) {
-    if (order.session == session && order.device == device) {
-      sum += order.coming();
-    }
+  for (const Order* order : OfSession(session)) {
+    if (order->device == device) sum += order->coming();
   }
   return sum;
 }
@@ -81,9 +91,9 @@ std::vector<SessionId> OrderBook::MarkLate(absl::Time now) {
 }
 
 bool OrderBook::HasLate(SessionId session) const {
-  return std::any_of(orders_.begin(), orders_.end(), [&](const auto& entry) {
-    return entry.second.session == session && entry.second.late;
-  });
+  const std::vector<Order*>& orders = OfSession(session);
+  return std::any_of(orders.begin(), orders.end(),
+                     [](const Order* order) { return order->late; });
 }
 
 absl::Time OrderBook::NextDue() const {

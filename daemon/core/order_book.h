@@ -64,8 +64,11 @@ class OrderBook {
   const std::map<OrderId, Order>& all() const { return orders_; }
 
  private:
+  const std::vector<Order*>& OfSession(SessionId session) const;
+
   IdCounter<OrderId> ids_;
   std::map<OrderId, Order> orders_;
+  std::map<SessionId, std::vector<Order*>> by_session_;  // Ascending by id.
 };
 
 }  // namespace mets::core

@@ -28,7 +28,8 @@ Bytes Reclaimer::Reclaim(const ReclaimGoal& goal, bool evict) {
 
 Bytes Reclaimer::Trim(const ReclaimGoal& goal) {
   std::vector<Session*> sessions;
-  for (auto& [id, session] : state_.sessions.all()) {
+  for (SessionId id : state_.devices[goal.device].cachers) {
+    Session& session = *state_.sessions.Find(id);
     const Holding& holding = session.holdings[goal.device];
     if (!session.serves() || holding.cached.is_zero() ||
         holding.trim_from > state_.now ||

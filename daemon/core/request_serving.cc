@@ -82,6 +82,7 @@ bool RequestServer::WithinLimit(size_t index, Request& request, Job& job) {
       state_.sessions.JobBytes(job, index) + request.total <= job.limit) {
     return true;
   }
+  state_.tight_stir |= job.devices[index].tight_until <= state_.now;
   job.devices[index].tight_until = state_.now + kTightFor;
   const Bytes missing =
       reclaimer_.EnforceLimit(job, index, request.total, !request.no_wait);
@@ -206,7 +207,10 @@ void RequestServer::Reserve(size_t index, Request& request,
 
 void RequestServer::Wait(size_t index, Request& request, bool tight) {
   Device& device = state_.devices[index];
-  if (tight) device.tight_until = state_.now + kTightFor;
+  if (tight) {
+    state_.tight_stir |= device.tight_until <= state_.now;
+    device.tight_until = state_.now + kTightFor;
+  }
   device.retry_at = std::min(device.retry_at, state_.now + kRetryAfter);
   if (request.waited) return;
   request.waited = true;

@@ -38,6 +38,7 @@ void Silence(State& state, Session& session) {
   session.unresponsive = false;
   session.parts.clear();
   for (Holding& holding : session.holdings) holding.told_tight = false;
+  state.tight_stir = true;
   state.StirAll();
 }
 

@@ -212,6 +212,7 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   ready.chunk_classes = device->ledger.classes();
   if (!holding.attached) ready.error = GuaranteeFault(index, *session->job);
   holding.attached = ready.error.empty();
+  state_.tight_stir = true;
   state_.Send(std::move(ready));
 }
 

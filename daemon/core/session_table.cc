@@ -18,6 +18,7 @@ Session& SessionTable::Add(SessionId id, DomainId domain,
   job.domain = domain;
   job.name = name;
   job.devices.resize(devices_);
+  if (job.empty_since != absl::InfiniteFuture()) --empty_jobs_;
   job.empty_since = absl::InfiniteFuture();
   job.sessions.insert(id);
   session.job = &job;
@@ -29,7 +30,10 @@ void SessionTable::Remove(SessionId id, absl::Time now) {
   METS_CHECK(it != sessions_.end()) << "no session " << id;
   Job& job = *it->second.job;
   job.sessions.erase(id);
-  if (job.sessions.empty()) job.empty_since = now;
+  if (job.sessions.empty()) {
+    job.empty_since = now;
+    ++empty_jobs_;
+  }
   for (size_t i = 0; i < devices_; ++i) {
     AddTotals(it->second.holdings[i].totals, &job.devices[i].ended);
   }
@@ -61,13 +65,17 @@ bool SessionTable::Attached(const Job& job, size_t device) const {
 }
 
 void SessionTable::DropEmptyJobs(absl::Time now, absl::Duration age) {
+  if (empty_jobs_ == 0) return;
   for (auto it = jobs_.begin(); it != jobs_.end();) {
-    it = it->second.empty_since + age <= now ? jobs_.erase(it) : std::next(it);
+    const bool drop = it->second.empty_since + age <= now;
+    it = drop ? jobs_.erase(it) : std::next(it);
+    if (drop) --empty_jobs_;
   }
 }
 
 absl::Time SessionTable::NextDrop(absl::Duration age) const {
   absl::Time next = absl::InfiniteFuture();
+  if (empty_jobs_ == 0) return next;
   for (const auto& [key, job] : jobs_) {
     next = std::min(next, job.empty_since + age);
   }

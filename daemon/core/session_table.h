@@ -129,6 +129,7 @@ class SessionTable {
   const size_t devices_;
   std::map<SessionId, Session> sessions_;
   std::map<std::pair<DomainId, std::string>, Job> jobs_;
+  size_t empty_jobs_ = 0;
 };
 
 // Adds `from`'s counters to `to`'s; the larger peak stays.

@@ -92,6 +92,7 @@ void SnapshotIntake::OnSnapshot(const Snapshot& input) {
   session->parts.clear();
   session->awaits_snapshot = false;
   session->recovering = false;
+  state_.tight_stir = true;
   retirement_.AskAgain(*session);
   for (size_t i = 0; i < state_.devices.size(); ++i) {
     // It may remember what held before.

@@ -72,6 +72,7 @@ void State::EraseBuffer(Session& session, size_t device, BufferId id) {
 void State::RemoveSession(Session& session) {
   for (size_t i = 0; i < devices.size(); ++i) {
     devices[i].victims.RemoveAll(session.id, session.holdings[i].buffers);
+    devices[i].cachers.erase(session.id);
   }
   sessions.Remove(session.id, now);
 }
@@ -85,6 +86,19 @@ VictimOwner State::DescribeOwner(const Session& session, size_t device) const {
   owner.weight = session.job->weight;
   owner.not_before = session.not_before;
   return owner;
+}
+
+void State::RefreshSession(SessionId id) {
+  const Session* session = sessions.Find(id);
+  if (session == nullptr) return;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (session->holdings[i].cached.is_zero()) {
+      devices[i].cachers.erase(id);
+    } else {
+      devices[i].cachers.insert(id);
+    }
+  }
+  RefreshVictims(id);
 }
 
 void State::RefreshVictims(SessionId id) {

@@ -51,6 +51,7 @@ struct Device {
   RequestQueue queue;
   Overdraft overdraft;
   absl::Time tight_until = absl::InfinitePast();
+  std::set<SessionId> cachers;  // Sessions that have cached memory.
   // Something may have become possible: serve the queue in this Step.
   bool stir = false;
   // When to try again what was not possible.
@@ -87,6 +88,9 @@ struct State {
   // Removes a session that holds nothing any more from the table.
   void RemoveSession(Session& session);
   void EraseBuffer(Session& session, size_t device, BufferId buffer);
+  // Whenever a session, or what it holds, may have changed. Nothing happens
+  // when there is no such session.
+  void RefreshSession(SessionId session);
   // A session has changed so: whether it serves, its orders, its job's
   // priority, not_before. Nothing happens when there is no such session.
   void RefreshVictims(SessionId session);
@@ -104,6 +108,11 @@ struct State {
   OrderBook orders;
   SwapBook swap;
   IdCounter<ChunkId> chunk_ids;
+  // Sessions that may be unresponsive.
+  std::set<SessionId> unresponsive;
+  // Somebody may have to be told that memory is short, or no longer.
+  bool tight_stir = false;
+  absl::Time tight_end = absl::InfiniteFuture();  // The next end, or earlier.
   // Jobs to bring below their limit.
   std::set<std::pair<DomainId, std::string>> over_limit;
   absl::Time swap_grow_from = absl::InfinitePast();  // As create_from.

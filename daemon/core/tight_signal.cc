@@ -11,9 +11,23 @@ absl::Time TightUntil(const State& state, const Session& session,
                   session.job->devices[device].tight_until);
 }
 
+// When a session is to be told that it is no longer tight.
+absl::Time NextTightEnd(const State& state) {
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [id, session] : state.sessions.all()) {
+    for (size_t i = 0; i < state.devices.size(); ++i) {
+      if (!session.holdings[i].told_tight) continue;
+      next = std::min(next, TightUntil(state, session, i));
+    }
+  }
+  return next;
+}
+
 }  // namespace
 
 void SignalTight(State& state) {
+  if (!state.tight_stir && state.now < state.tight_end) return;
+  state.tight_stir = false;
   for (auto& [id, session] : state.sessions.all()) {
     if (!session.connected() || session.awaits_snapshot) continue;
     for (size_t i = 0; i < state.devices.size(); ++i) {
@@ -25,17 +39,7 @@ void SignalTight(State& state) {
                                session.job->limit, tight});
     }
   }
-}
-
-absl::Time NextTightEnd(const State& state) {
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [id, session] : state.sessions.all()) {
-    for (size_t i = 0; i < state.devices.size(); ++i) {
-      if (!session.holdings[i].told_tight) continue;
-      next = std::min(next, TightUntil(state, session, i));
-    }
-  }
-  return next;
+  state.tight_end = NextTightEnd(state);
 }
 
 }  // namespace mets::core

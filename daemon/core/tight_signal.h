@@ -8,12 +8,10 @@
 namespace mets::core {
 
 // Sends LimitsChanged to every attached session whose device (or whose job, by
-// its limit) has become tight, or is no longer. At the end of a Step.
+// its limit) has become tight, or is no longer. At the end of a Step. Does
+// nothing unless state.tight_stir says that somebody may have to be told, or
+// state.tight_end has come.
 void SignalTight(State& state);
-
-// When a session is to be told that it is no longer tight; InfiniteFuture when
-// none is.
-absl::Time NextTightEnd(const State& state);
 
 }  // namespace mets::core
 

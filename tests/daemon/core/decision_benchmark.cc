@@ -1,0 +1,215 @@
+// How long one decision takes: the victims for one request, with all sessions
+// contending, time advancing between requests and caches cold.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "daemon/core/core.h"
+#include "daemon/policy/registry.h"
+
+namespace mets::core {
+namespace {
+
+constexpr Bytes kSmallest = KiB(64);
+constexpr Bytes kLargest = MiB(16);
+constexpr Bytes kWanted = MiB(16);  // By each request.
+
+// Sessions that hold the whole pool in buffers of 64 KiB to 16 MiB (equally
+// many in each size class). Victims come back at once; half of them were only
+// read meanwhile, and leave without a copy the next time.
+class Contention {
+ public:
+  Contention(int sessions, int buffers, const std::string& policy) {
+    std::vector<std::vector<BufferReport>> reports(sessions);
+    CoreConfig config;
+    config.devices.push_back(
+        {DeviceId(1), "gpu0", "host", Bytes(), {KiB(64), MiB(1), kLargest}});
+    for (auto& of_session : reports) {
+      holdings_.push_back(Bytes());
+      for (int b = 1; b <= buffers; ++b) of_session.push_back(Report(b));
+      for (const BufferReport& r : of_session) holdings_.back() += r.size;
+      holdings_.back() = holdings_.back().RoundUpTo(kLargest);
+      config.devices[0].pool += holdings_.back();
+    }
+    config.swap_limit = config.devices[0].pool * 2;
+    config.extent_size = config.swap_limit;
+    core_ = std::make_unique<Core>(config, *policy::MakePolicy(policy));
+    for (int s = 0; s < sessions; ++s) Open(s, std::move(reports[s]));
+    // The first victims wait for swap space to be created.
+    for (int i = 0; i < 3; ++i) Decide(false);
+  }
+
+  // One request; the seconds that the core took for it.
+  double Decide(bool cold) {
+    now_ += absl::Milliseconds(20 + Below(20));
+    UseSome();
+    const SessionId session(1 + Below(static_cast<int>(holdings_.size())));
+    const Acquire acquire{session,   RequestId(++request_), "gpu0",
+                          {kWanted}, absl::Seconds(60),     false};
+    if (cold) CoolCaches();
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<Action> actions = core_->Step(now_, acquire);
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begin;
+    // Nothing is given back, or there would be no need to take anything.
+    Step(Cancel{session, RequestId(request_)});
+    Perform(actions);
+    return took.count();
+  }
+
+  int64_t victims() const { return victims_; }
+
+ private:
+  int Below(int n) { return static_cast<int>(random_() % n); }
+
+  BufferReport Report(int id) {
+    const double octaves = std::log2(static_cast<double>(kLargest / kSmallest));
+    const double part = std::exp2(octaves * Below(1 << 20) / (1 << 20));
+    BufferReport report;
+    report.id = BufferId(id);
+    report.size = Bytes(static_cast<int64_t>(part * kSmallest.count()));
+    report.idle = absl::Microseconds(Below(10'000'000));
+    return report;
+  }
+
+  void Open(int s, std::vector<BufferReport> reports) {
+    SessionOpened opened;
+    opened.session = SessionId(s + 1);
+    opened.domain = DomainId(1);
+    opened.job = "job" + std::to_string(s);
+    Step(opened);
+    Step(AttachDevice{opened.session, "gpu0", true});
+    Step(Acquire{opened.session,
+                 RequestId(++request_),
+                 "gpu0",
+                 {holdings_[s]},
+                 absl::Seconds(60),
+                 false});
+    BufferChanges changes;
+    changes.session = opened.session;
+    changes.device = "gpu0";
+    for (const BufferReport& r : reports) sizes_.push_back(r.size);
+    buffers_ = static_cast<int>(reports.size());
+    changes.buffers = std::move(reports);
+    Step(changes);
+  }
+
+  // A session uses a hundred of its buffers.
+  void UseSome() {
+    const int s = Below(static_cast<int>(holdings_.size()));
+    BufferChanges changes;
+    changes.session = SessionId(s + 1);
+    changes.device = "gpu0";
+    for (int i = 0; i < 100; ++i) {
+      const int b = Below(buffers_);
+      changes.buffers.push_back(Used(s, b));
+    }
+    Step(changes);
+  }
+
+  BufferReport Used(int s, int b) {
+    BufferReport report;
+    report.id = BufferId(b + 1);
+    report.size = sizes_[static_cast<size_t>(s) * buffers_ + b];
+    return report;
+  }
+
+  void Step(const Input& input) { Perform(core_->Step(now_, input)); }
+
+  void Perform(const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      if (const auto* memory = std::get_if<MemoryAction>(&action)) {
+        if (const auto* chunk = std::get_if<CreateChunk>(memory)) {
+          Step(ChunkCreated{chunk->chunk, absl::OkStatus()});
+        } else if (const auto* extent = std::get_if<CreateExtent>(memory)) {
+          Step(ExtentCreated{extent->extent, absl::OkStatus()});
+        }
+        continue;
+      }
+      const auto& session = std::get<SessionAction>(action);
+      if (const auto* order = std::get_if<EvictOrder>(&session)) Obey(*order);
+    }
+  }
+
+  void Obey(const EvictOrder& order) {
+    OrderDone done{order.session, order.order, {}, ""};
+    BufferChanges back;
+    back.session = order.session;
+    back.device = "gpu0";
+    for (const EvictOrder::Candidate& candidate : order.candidates) {
+      ++victims_;
+      done.results.push_back(
+          {candidate.buffer, Outcome::kDone, false, candidate.slot.id});
+      back.buffers.push_back(
+          Used(static_cast<int>(order.session.value()) - 1,
+               static_cast<int>(candidate.buffer.value()) - 1));
+      back.buffers.back().clean = Below(2) == 0;
+      back.buffers.back().slot = candidate.slot.id;
+    }
+    Step(done);
+    Step(back);
+  }
+
+  // Twice the largest cache, so that nothing of the core is left in it.
+  void CoolCaches() {
+    for (size_t i = 0; i < other_.size(); i += 8) ++other_[i];
+    benchmark::ClobberMemory();
+  }
+
+  std::mt19937_64 random_{1};
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  std::unique_ptr<Core> core_;
+  std::vector<Bytes> holdings_, sizes_;
+  int buffers_ = 0;
+  uint64_t request_ = 0;
+  int64_t victims_ = 0;
+  std::vector<int64_t> other_ = std::vector<int64_t>(MiB(80) / Bytes(8));
+};
+
+// METS_BENCH_DECISIONS: how many of each size are measured.
+int Decisions() {
+  const char* text = std::getenv("METS_BENCH_DECISIONS");
+  return text == nullptr ? 50 : std::max(1, std::atoi(text));
+}
+
+// Arguments: sessions, buffers of each.
+void VictimsForOneRequest(benchmark::State& state, const std::string& policy) {
+  Contention contention(static_cast<int>(state.range(0)),
+                        static_cast<int>(state.range(1)), policy);
+  const int64_t before = contention.victims();
+  std::vector<double> times;
+  for (auto _ : state) {
+    times.push_back(contention.Decide(true));
+    state.SetIterationTime(times.back());
+  }
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double part) {
+    return 1e6 * times[std::min(times.size() - 1,
+                                static_cast<size_t>(part * times.size()))];
+  };
+  state.counters["p50_us"] = at(0.50);
+  state.counters["p99_us"] = at(0.99);
+  state.counters["victims"] =
+      static_cast<double>(contention.victims() - before) / times.size();
+}
+
+void Sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Iterations(Decisions())->UseManualTime();
+  benchmark->ArgNames({"sessions", "buffers"});
+  benchmark->Unit(benchmark::kMicrosecond);
+  benchmark->ArgsProduct({{1, 4, 16, 64}, {100, 1000, 10000}});
+}
+BENCHMARK_CAPTURE(VictimsForOneRequest, lru, std::string("lru"))->Apply(Sizes);
+BENCHMARK_CAPTURE(VictimsForOneRequest, next_use, std::string("next_use"))
+    ->Apply(Sizes);
+
+}  // namespace
+}  // namespace mets::core
