@@ -84,6 +84,11 @@ CLI::App* AddRun(CLI::App& app, Arguments* arguments) {
                    "Higher goes first; default 0")
       ->type_name("N");
   command
+      ->add_option("--weight", run.weight,
+                   "Its share of the device time among jobs of its priority; "
+                   "default 1")
+      ->type_name("N");
+  command
       ->add_option("--wait", run.wait,
                    "How long it waits for memory: a duration, forever or fail")
       ->type_name("DURATION");

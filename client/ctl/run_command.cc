@@ -79,6 +79,13 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
   if (options.priority.has_value()) {
     environment.emplace_back("METS_PRIORITY", absl::StrCat(*options.priority));
   }
+  if (options.weight.has_value()) {
+    if (*options.weight < 1 || *options.weight > 1000) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--weight: ", *options.weight, " is not between 1 and 1000"));
+    }
+    environment.emplace_back("METS_WEIGHT", absl::StrCat(*options.weight));
+  }
   METS_RETURN_IF_ERROR(AddWait(options.wait, &environment));
   if (!plugin.empty()) environment.emplace_back(kPluginVariable, plugin);
   return environment;

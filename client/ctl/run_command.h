@@ -18,6 +18,7 @@ struct RunOptions {
   std::string limit;
   std::string guarantee;
   std::optional<int> priority;
+  std::optional<int> weight;
   std::string wait;
   std::vector<std::string> command;
 };

@@ -13,6 +13,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const char* ModeName(v1::SharingMode mode) {
+  switch (mode) {
+    case v1::SHARING_MODE_FREE:
+      return "free";
+    case v1::SHARING_MODE_TURNS:
+      return "turns";
+    case v1::SHARING_MODE_QUANTA:
+      return "quanta";
+    default:
+      return "unknown";
+  }
+}
+
 Json ToJson(const v1::DeviceStatus& d) {
   return {{"id", d.id()},
           {"kind", d.kind()},
@@ -25,7 +38,10 @@ Json ToJson(const v1::DeviceStatus& d) {
           {"swap_limit_bytes", d.swap_limit_bytes()},
           {"moving_bytes", d.moving_bytes()},
           {"draining_bytes", d.draining_bytes()},
-          {"orphan_bytes", d.orphan_bytes()}};
+          {"orphan_bytes", d.orphan_bytes()},
+          {"sharing_mode", ModeName(d.sharing_mode())},
+          {"turns_total", d.turns_total()},
+          {"quanta_total", d.quanta_total()}};
 }
 
 Json ToJson(const v1::JobStatus& j) {
@@ -51,7 +67,11 @@ Json ToJson(const v1::JobStatus& j) {
           {"uid", j.uid()},
           {"waits_total", j.waits_total()},
           {"wait_seconds_total", j.wait_seconds_total()},
-          {"unresponsive_sessions", j.unresponsive_sessions()}};
+          {"unresponsive_sessions", j.unresponsive_sessions()},
+          {"weight", j.weight()},
+          {"gate_open", j.gate_open()},
+          {"turns_total", j.turns_total()},
+          {"gate_wait_seconds_total", j.gate_wait_seconds_total()}};
 }
 
 template <typename Rows>

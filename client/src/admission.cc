@@ -255,7 +255,12 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
                              uint64_t expected_bytes, Op** result) {
   *result = nullptr;
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
+  // What runs within an op must not wait: others may wait for that op.
+  const bool counted = gate_.gating() && CurrentOp() == nullptr &&
+                       (expected_bytes != 0 || UsesDevice(accesses, count));
+  if (counted) gate_.Enter();
   Op* op = NewOp(this);
+  op->counted = counted;
   const uint32_t now = CoarseNowMs();
   bool is_new = expected_bytes != 0;
   bool slow = false;
@@ -286,6 +291,7 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
       return status;
     }
   } else if (op->pin_count == 0 && !is_new) {
+    if (counted) gate_.Leave();
     RecycleOp(op);
     return absl::OkStatus();
   }
@@ -333,6 +339,7 @@ void Device::EndOp(Op* op) {
     op->chunks.clear();
   }
   if (op->tokens > 0) ReleaseTokens(op->tokens, op->token_generation);
+  if (op->counted) gate_.Leave();
   RecycleOp(op);
 }
 

@@ -202,6 +202,23 @@ void mets_op_detach(mets_op* op) {
   }
 }
 
+mets_status mets_gate_enter(mets_device* device) {
+  if (InForkedChild()) return Forked();
+  if (device == nullptr) {
+    return Fail(METS_INVALID_ARGUMENT, "mets_gate_enter: bad argument");
+  }
+  ToDevice(device)->EnterSection();
+  return METS_OK;
+}
+
+void mets_gate_leave(mets_device* device) {
+  if (device != nullptr && !InForkedChild()) ToDevice(device)->LeaveSection();
+}
+
+void mets_step_hint(mets_device* device) {
+  if (device != nullptr && !InForkedChild()) ToDevice(device)->StepEnds();
+}
+
 mets_status mets_get_stats(mets_device* device, mets_stats_t* stats) {
   if (InForkedChild()) return Forked();
   if (device == nullptr || !SizeFits(stats)) {

@@ -66,7 +66,11 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
       options_(std::move(options)),
       slab_threshold_(driver_->info().slab_threshold),
       granularity_(driver_->info().granularity),
-      limit_(options_.limit.count()) {}
+      limit_(options_.limit.count()),
+      gate_(
+          options_.id,
+          [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
+          [this] { return NothingPinned(); }) {}
 
 Device::~Device() = default;
 
@@ -215,6 +219,7 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   buffer->Touch(CoarseNowMs());
   buffer_bytes_ += buffer->range_size();
   peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
+  step_meter_.NoteLive(buffer_bytes_ + swapped_bytes_);
   METS_CHECK(buffer->word.TryMove(Phase::kFree, Phase::kResident,
                                   op != nullptr ? 1 : 0));
   if (op != nullptr) op->AddPin(buffer, true);

@@ -19,9 +19,11 @@
 #include "client/src/buffer_table.h"
 #include "client/src/chunk_store.h"
 #include "client/src/extent_store.h"
+#include "client/src/gate.h"
 #include "client/src/op.h"
 #include "client/src/range_cache.h"
 #include "client/src/slab_set.h"
+#include "client/src/step_meter.h"
 #include "client/src/uplink.h"
 #include "common/device/map_driver.h"
 #include "mets/v1/session.pb.h"
@@ -73,6 +75,13 @@ class Device {
   absl::Status BeginOp(const mets_access* accesses, size_t count,
                        uint64_t expected_bytes, Op** op);
   void EndOp(Op* op);
+  // A section of a program that does not announce its ops: as an op without
+  // accesses. Leave ends the thread's innermost one.
+  void EnterSection();
+  void LeaveSection();
+  // Between two steps of the program.
+  void StepEnds();
+  Gate& gate() { return gate_; }
   void GetStats(mets_stats_t* stats);
   void ResetPeak();
   void MemoryInfo(uint64_t* free, uint64_t* total);
@@ -172,6 +181,9 @@ class Device {
     if (buffer->word.Unpin()) TryDispose(buffer);
   }
   void UnpinAll(Op* op);
+  // Whether an op with these accesses has to do with the device.
+  bool UsesDevice(const mets_access* accesses, size_t count) const;
+  bool NothingPinned();
   absl::Status BeginSlow(const mets_access* accesses, size_t count,
                          uint64_t expected_bytes, Op* op);
 
@@ -234,6 +246,8 @@ class Device {
   DeviceTotals totals_;
   std::atomic<int64_t> live_bytes_{0}, peak_live_bytes_{0};
 
+  Gate gate_;
+
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
   BufferPool buffers_ ABSL_GUARDED_BY(mutex_);
@@ -244,6 +258,7 @@ class Device {
   Bytes buffer_bytes_ ABSL_GUARDED_BY(mutex_);  // Mapped in live buffers.
   Bytes peak_buffer_bytes_ ABSL_GUARDED_BY(mutex_);
   Bytes swapped_bytes_ ABSL_GUARDED_BY(mutex_);
+  StepMeter step_meter_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);

@@ -141,6 +141,7 @@ void Device::BeginEpoch(uint64_t old_epoch) {
 void Device::Mute() {
   absl::MutexLock lock(&mutex_);
   muted_ = true;
+  step_meter_.Forget();
 }
 
 void Device::SendSnapshot(bool last) {

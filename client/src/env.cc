@@ -63,6 +63,17 @@ absl::StatusOr<int> PriorityWish(int32_t option) {
   return priority;
 }
 
+absl::StatusOr<int> WeightWish() {
+  const std::string text = Env("METS_WEIGHT");
+  int weight = 1;
+  if (!text.empty() &&
+      (!absl::SimpleAtoi(text, &weight) || weight < 1 || weight > 1000)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "METS_WEIGHT: '", text, "' is no whole number from 1 to 1000"));
+  }
+  return weight;
+}
+
 }  // namespace
 
 absl::StatusOr<absl::Duration> ParseWait(const std::string& text) {
@@ -95,6 +106,7 @@ absl::StatusOr<Settings> ReadSettings(const mets_open_options* options) {
   METS_ASSIGN_OR_RETURN(settings.guarantee,
                         SizeWish(given.guarantee_bytes, "METS_GUARANTEE"));
   METS_ASSIGN_OR_RETURN(settings.priority, PriorityWish(given.priority));
+  METS_ASSIGN_OR_RETURN(settings.weight, WeightWish());
   const std::string wait = Env("METS_WAIT");
   if (!wait.empty()) {
     METS_ASSIGN_OR_RETURN(settings.wait, ParseWait(wait));

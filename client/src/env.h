@@ -18,6 +18,7 @@ struct Settings {
   Bytes limit;
   Bytes guarantee;
   int priority = 0;
+  int weight = 1;
   absl::Duration wait = absl::Seconds(60);  // Zero: fail at once.
 };
 

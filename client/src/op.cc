@@ -83,7 +83,7 @@ Op* NewOp(Device* device) {
     op = Refill();
   }
   op->device = device;
-  op->reserved = false;
+  op->reserved = op->counted = op->section = false;
   op->tokens = 0;
   op->allocated_bytes = op->largest_bytes = op->allocated_count = 0;
   op->next_free = nullptr;

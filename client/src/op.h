@@ -31,6 +31,8 @@ struct Op {
   Device* device = nullptr;
   uint64_t serial = 0;
   bool reserved = false;  // It has, or had, a reservation.
+  bool counted = false;   // It has entered the gate.
+  bool section = false;   // It is a mets_gate_enter.
 
   size_t pin_count = 0;
   Pin inline_pins[kInlinePins];

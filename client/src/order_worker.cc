@@ -79,8 +79,6 @@ void OrderWorker::Follow(const v1::DaemonMessage& order) {
                          "Restore");
     case v1::DaemonMessage::kPlan:
       return Unsupported(order.plan().order_id(), order.plan().epoch(), "Plan");
-    case v1::DaemonMessage::kGate:
-      return Unsupported(order.gate().order_id(), order.gate().epoch(), "Gate");
     default:
       return;
   }

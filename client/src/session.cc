@@ -155,6 +155,7 @@ absl::Status Session::RunConnection() {
   hello.set_limit_bytes(settings_.limit.count());
   hello.set_guarantee_bytes(settings_.guarantee.count());
   hello.set_priority(settings_.priority);
+  hello.set_weight(settings_.weight);
   hello.set_reconnect(!first);
   METS_ASSIGN_OR_RETURN(v1::Welcome welcome,
                         connection->Handshake(std::move(hello)));
@@ -245,7 +246,10 @@ void Session::OnBroken() {
     connection_ = nullptr;
   }
   ++generation_;
-  for (Device* device : Devices()) device->Mute();
+  for (Device* device : Devices()) {
+    device->Mute();
+    device->gate().Open();
+  }
   requests_.OnBroken();
   inbox_.Close();
   orders_->Abandon();
@@ -261,6 +265,8 @@ void Session::Dispatch(v1::DaemonMessage message) {
       return OnDeviceReady(message.device_ready());
     case v1::DaemonMessage::kSetLimits:
       return OnSetLimits(message.set_limits());
+    case v1::DaemonMessage::kGate:
+      return OnGate(message.gate());
     case v1::DaemonMessage::kNotice:
       return Log(LogLevel::kNotice, message.notice().text());
     case v1::DaemonMessage::kWelcome:
@@ -284,6 +290,12 @@ void Session::OnSetLimits(const v1::SetLimits& limits) {
     if (device->options().id != limits.device()) continue;
     device->SetLimits(Bytes(static_cast<int64_t>(limits.limit_bytes())),
                       limits.tight());
+  }
+}
+
+void Session::OnGate(const v1::Gate& gate) {
+  for (Device* device : Devices()) {
+    if (device->options().id == gate.device()) device->gate().Follow(gate);
   }
 }
 
@@ -362,6 +374,7 @@ std::vector<Device*> Session::Devices() {
 void Session::Report() {
   for (int round = 0;; ++round) {
     for (Device* device : Devices()) {
+      device->gate().Poll();
       device->ReportChanges(device->tight() || round % kRelaxedRounds == 0);
     }
     absl::MutexLock lock(&mutex_);

@@ -76,6 +76,7 @@ class Session : public Uplink {
   void Dispatch(v1::DaemonMessage message);
   void OnDeviceReady(const v1::DeviceReady& ready);
   void OnSetLimits(const v1::SetLimits& limits);
+  void OnGate(const v1::Gate& gate);
   void OnBroken();
   absl::StatusOr<Device*> MakeDevice(Attachment& attachment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -108,6 +108,19 @@ absl::Status SetRecoveryGrace(absl::string_view value, Config* config) {
   return SetDuration(value, &config->recovery_grace);
 }
 
+absl::Status SetMovingShare(absl::string_view value, Config* config) {
+  double share = 0;
+  if (!absl::SimpleAtod(value, &share) || !(share > 0 && share <= 1)) {
+    return Bad(value, "accepted is a part of the time above 0, such as 0.02");
+  }
+  config->moving_share = share;
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxWait(absl::string_view value, Config* config) {
+  return SetDuration(value, &config->max_wait);
+}
+
 }  // namespace
 
 const std::vector<ConfigKey>& ConfigKeys() {
@@ -148,6 +161,14 @@ const std::vector<ConfigKey>& ConfigKeys() {
        "After a restart: how long jobs may take to come back before their "
        "memory is reserved as last recorded. Default: 5s",
        false, SetRecoveryGrace},
+      {"moving-share", "PART",
+       "Where jobs have the device in turn and bytes must move between: the "
+       "part of the time that this may take. Default: 0.02",
+       false, SetMovingShare},
+      {"max-wait", "DURATION",
+       "How long a job may wait for its turn while others compute. Default: "
+       "30s",
+       false, SetMaxWait},
   };
   return keys;
 }

@@ -44,6 +44,16 @@ constexpr Metric<DeviceStatus> kDeviceGauges[] = {
      [](const DeviceStatus& d) { return Value(d.swap_clean); }},
     {"mets_device_swap_limit_bytes", "Swap space that metsd may use",
      [](const DeviceStatus& d) { return Value(d.swap_limit); }},
+    {"mets_device_sharing_mode",
+     "How jobs compute: 0 all at once, 1 step by step, 2 in quanta",
+     [](const DeviceStatus& d) { return static_cast<double>(d.mode); }},
+};
+
+constexpr Metric<DeviceStatus> kDeviceCounters[] = {
+    {"mets_device_turns_total", "Steps that jobs had the device for in turn",
+     [](const DeviceStatus& d) { return static_cast<double>(d.turns_total); }},
+    {"mets_device_quanta_total", "Longer times that they had it for in turn",
+     [](const DeviceStatus& d) { return static_cast<double>(d.quanta_total); }},
 };
 
 constexpr Metric<JobStatus> kJobGauges[] = {
@@ -68,6 +78,8 @@ constexpr Metric<JobStatus> kJobGauges[] = {
      [](const JobStatus& j) {
        return static_cast<double>(j.unresponsive_sessions);
      }},
+    {"mets_job_gate_open", "Whether ops of the job may start",
+     [](const JobStatus& j) { return j.gate_open ? 1.0 : 0.0; }},
     {"mets_waiting_requests", "Requests for memory that wait now",
      [](const JobStatus& j) { return static_cast<double>(j.waiting); }},
 };
@@ -92,6 +104,12 @@ constexpr Metric<JobStatus> kJobCounters[] = {
      [](const JobStatus& j) { return static_cast<double>(j.waits_total); }},
     {"mets_wait_seconds_total", "Seconds that requests for memory waited",
      [](const JobStatus& j) { return absl::ToDoubleSeconds(j.wait_total); }},
+    {"mets_turns_total", "Turns and quanta that the job has had",
+     [](const JobStatus& j) { return static_cast<double>(j.turns_total); }},
+    {"mets_gate_wait_seconds_total", "Seconds that it has waited for them",
+     [](const JobStatus& j) {
+       return absl::ToDoubleSeconds(j.gate_wait_total);
+     }},
 };
 
 std::vector<ClientMetric::Label> LabelsOf(const DeviceStatus& device) {
@@ -145,6 +163,9 @@ std::vector<MetricFamily> ToMetrics(const core::Status& status) {
   std::vector<MetricFamily> families;
   for (const auto& metric : kDeviceGauges) {
     families.push_back(Render(metric, MetricType::Gauge, status.devices));
+  }
+  for (const auto& metric : kDeviceCounters) {
+    families.push_back(Render(metric, MetricType::Counter, status.devices));
   }
   for (const auto& metric : kJobGauges) {
     families.push_back(Render(metric, MetricType::Gauge, status.jobs));

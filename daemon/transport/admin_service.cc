@@ -9,6 +9,18 @@
 namespace mets::transport {
 namespace {
 
+v1::SharingMode ToMode(core::SharingMode mode) {
+  switch (mode) {
+    case core::SharingMode::kFree:
+      return v1::SHARING_MODE_FREE;
+    case core::SharingMode::kTurns:
+      return v1::SHARING_MODE_TURNS;
+    case core::SharingMode::kQuanta:
+      return v1::SHARING_MODE_QUANTA;
+  }
+  return v1::SHARING_MODE_UNSPECIFIED;
+}
+
 void FillDevice(const core::DeviceStatus& from, v1::DeviceStatus* to) {
   to->set_id(from.id);
   to->set_kind(from.kind);
@@ -22,6 +34,9 @@ void FillDevice(const core::DeviceStatus& from, v1::DeviceStatus* to) {
   to->set_swap_used_bytes(from.swap_used.count());
   to->set_swap_clean_bytes(from.swap_clean.count());
   to->set_swap_limit_bytes(from.swap_limit.count());
+  to->set_sharing_mode(ToMode(from.mode));
+  to->set_turns_total(from.turns_total);
+  to->set_quanta_total(from.quanta_total);
 }
 
 void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
@@ -48,6 +63,10 @@ void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
   to->set_waits_total(from.waits_total);
   to->set_wait_seconds_total(absl::ToDoubleSeconds(from.wait_total));
   to->set_unresponsive_sessions(from.unresponsive_sessions);
+  to->set_weight(from.weight);
+  to->set_gate_open(from.gate_open);
+  to->set_turns_total(from.turns_total);
+  to->set_gate_wait_seconds_total(absl::ToDoubleSeconds(from.gate_wait_total));
 }
 
 }  // namespace

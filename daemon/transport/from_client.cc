@@ -222,6 +222,44 @@ MaybeInput Convert(const v1::BufferChanges& message, SessionId session) {
   return core::Input(std::move(changes));
 }
 
+absl::StatusOr<absl::Duration> ToDuration(uint64_t us,
+                                          absl::string_view field) {
+  METS_ASSIGN_OR_RETURN(const int64_t count, ToCount(us, field));
+  return absl::Microseconds(count);
+}
+
+MaybeInput Convert(const v1::StepNeed& message, SessionId session) {
+  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  core::StepNeed need;
+  need.session = session;
+  need.device = message.device();
+  METS_ASSIGN_OR_RETURN(need.peak,
+                        ToBytes(message.peak_bytes(), "step_need.peak_bytes"));
+  METS_ASSIGN_OR_RETURN(need.persistent, ToBytes(message.persistent_bytes(),
+                                                 "step_need.persistent_bytes"));
+  METS_ASSIGN_OR_RETURN(need.step,
+                        ToDuration(message.step_us(), "step_need.step_us"));
+  return core::Input(std::move(need));
+}
+
+MaybeInput Convert(const v1::TurnWanted& message, SessionId session) {
+  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  return core::Input(
+      core::TurnWanted{session, message.device(), OrderId(message.order_id())});
+}
+
+MaybeInput Convert(const v1::TurnEnded& message, SessionId session) {
+  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  core::TurnEnded ended;
+  ended.session = session;
+  ended.device = message.device();
+  ended.order = OrderId(message.order_id());
+  METS_ASSIGN_OR_RETURN(ended.computed, ToDuration(message.computed_us(),
+                                                   "turn_ended.computed_us"));
+  ended.step_end = message.step_end();
+  return core::Input(std::move(ended));
+}
+
 MaybeInput Convert(const v1::Forgotten& message, SessionId session) {
   return core::Input(core::Forgotten{session, OrderId(message.order_id()),
                                      ToIds<ChunkId>(message.kept_chunk_ids())});
@@ -272,6 +310,14 @@ MaybeInput FromClient(const v1::ClientMessage& message, SessionId session,
       return Convert(message.forgotten(), session);
     case v1::ClientMessage::kBufferChanges:
       return Convert(message.buffer_changes(), session);
+    case v1::ClientMessage::kStepNeed:
+      return Convert(message.step_need(), session);
+    case v1::ClientMessage::kTurnWanted:
+      if (message.turn_wanted().epoch() != epoch.value()) return std::nullopt;
+      return Convert(message.turn_wanted(), session);
+    case v1::ClientMessage::kTurnEnded:
+      if (message.turn_ended().epoch() != epoch.value()) return std::nullopt;
+      return Convert(message.turn_ended(), session);
     case v1::ClientMessage::kStepDigest:
     case v1::ClientMessage::kProgress:
     case v1::ClientMessage::kTraceChunk:

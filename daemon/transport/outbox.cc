@@ -14,7 +14,7 @@ bool Replaces(const v1::DaemonMessage& newer, const v1::DaemonMessage& older) {
     case v1::DaemonMessage::kPlan:
       return newer.plan().device() == older.plan().device();
     case v1::DaemonMessage::kGate:
-      return true;
+      return newer.gate().device() == older.gate().device();
     default:
       return false;
   }

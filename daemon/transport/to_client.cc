@@ -101,6 +101,21 @@ v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch) {
   return message;
 }
 
+v1::DaemonMessage ToMessage(const core::GateOrder& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::Gate& gate = *message.mutable_gate();
+  gate.set_order_id(action.order.value());
+  gate.set_epoch(epoch.value());
+  gate.set_state(action.open ? v1::GATE_STATE_OPEN : v1::GATE_STATE_CLOSED);
+  gate.set_moment(action.moment == core::GateMoment::kNow
+                      ? v1::GATE_MOMENT_NOW
+                      : v1::GATE_MOMENT_STEP_END);
+  gate.set_device(action.device);
+  gate.set_idle_ms(
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(action.idle)));
+  return message;
+}
+
 v1::DaemonMessage ToMessage(const core::LimitsChanged& action, Epoch epoch) {
   v1::DaemonMessage message;
   v1::SetLimits& limits = *message.mutable_set_limits();

@@ -21,6 +21,7 @@ v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,
                             uint64_t fd_seq);
 v1::DaemonMessage ToMessage(const core::TrimOrder& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch);
+v1::DaemonMessage ToMessage(const core::GateOrder& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::LimitsChanged& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::SendNotice& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::SendBye& action, Epoch epoch);

@@ -38,7 +38,8 @@
  *
  * Environment. METS_RUN_DIR (directory of the daemon's sockets), METS_JOB,
  * METS_LIMIT, METS_GUARANTEE, METS_PRIORITY (wishes; fields of
- * mets_open_options come first), METS_WAIT (a duration such as "60s",
+ * mets_open_options come first), METS_WEIGHT (share of the device time among
+ * jobs of one priority, 1 to 1000; default 1), METS_WAIT (a duration such as "60s",
  * "forever", or "fail": how long a request waits for memory; default 60s).
  *
  * Versions. Structs begin with their size; set them with the *_INIT macros. New
@@ -244,6 +245,26 @@ METS_EXPORT void mets_op_allocated(const mets_op* op, uint64_t* bytes,
 /* The calling thread leaves the op without ending it (asynchronous ops), so
  * that its later allocations are not the op's. */
 METS_EXPORT void mets_op_detach(mets_op* op);
+
+/* ---- turns ----------------------------------------------------------------- */
+
+/* When the working sets of several jobs do not fit into the device together,
+ * metsd lets them compute in turn: mets_op_begin then waits, with nothing
+ * pinned, until the job's turn comes. That wait does not count against
+ * METS_WAIT.
+ *
+ * A METS_GATED program, which announces no ops, encloses what it computes
+ * instead: mets_gate_enter waits for the turn, and the job's turn does not end
+ * before each thread that has entered has left. Sections nest; ops within one
+ * do not wait. Enter and leave on the same thread. */
+METS_EXPORT mets_status mets_gate_enter(mets_device* device);
+METS_EXPORT void mets_gate_leave(mets_device* device);
+
+/* The program says that a step begins (a training's batch): what is between two
+ * hints has the device in one piece, and what is live at a hint is known to
+ * live across steps. No op may run meanwhile. Not needed, but good for programs
+ * whose steps do not repeat. Never blocks. */
+METS_EXPORT void mets_step_hint(mets_device* device);
 
 /* ---- information ------------------------------------------------------------- */
 

@@ -1,0 +1,60 @@
+// Device: turns on the device.
+#include <utility>
+
+#include "client/src/device.h"
+
+namespace mets::client {
+
+bool Device::UsesDevice(const mets_access* accesses, size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (accesses[i].kind == METS_NEW || Owns(accesses[i].address)) return true;
+  }
+  return false;
+}
+
+bool Device::NothingPinned() {
+  absl::MutexLock lock(&mutex_);
+  for (Buffer& buffer : buffers_.all()) {
+    if (buffer.word.phase() != Phase::kFree && buffer.word.pinned()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Device::EnterSection() {
+  const bool counted = gate_.gating() && CurrentOp() == nullptr;
+  if (counted) gate_.Enter();
+  Op* op = NewOp(this);
+  op->counted = counted;
+  op->section = true;
+  PushCurrentOp(op);
+}
+
+void Device::LeaveSection() {
+  Op* op = CurrentOp();
+  if (op != nullptr && op->section && op->device == this) EndOp(op);
+}
+
+void Device::StepEnds() {
+  const absl::Duration waited =
+      absl::Nanoseconds(totals_.wait_ns.load(std::memory_order_relaxed)) +
+      gate_.waited();
+  {
+    absl::MutexLock lock(&mutex_);
+    const std::optional<StepMeter::Need> need = step_meter_.StepEnds(
+        absl::Now(), buffer_bytes_ + swapped_bytes_, waited);
+    if (need.has_value()) {
+      v1::ClientMessage message;
+      v1::StepNeed* told = message.mutable_step_need();
+      told->set_device(options_.id);
+      told->set_peak_bytes(need->peak.count());
+      told->set_persistent_bytes(need->persistent.count());
+      told->set_step_us(absl::ToInt64Microseconds(need->step));
+      SendLocked(std::move(message));
+    }
+  }
+  gate_.StepEnds();
+}
+
+}  // namespace mets::client

@@ -1,0 +1,197 @@
+// Invariant: word_'s closed bit is set exactly in kClosed, and only then can an
+// op wait. Ops that run when the bit is set are the ones that Leave waits for.
+#include "client/src/gate.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace mets::client {
+namespace {
+
+// A job whose steps are not known closes at the end of "a step" after this.
+constexpr int64_t kUnknownStepNs = 100'000'000;
+
+int64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+}  // namespace
+
+Gate::Gate(std::string device, Send send, Quiet quiet)
+    : device_(std::move(device)),
+      send_(std::move(send)),
+      quiet_(std::move(quiet)) {}
+
+void Gate::Enter() {
+  uint64_t word = word_.load(std::memory_order_relaxed);
+  for (;;) {
+    if ((word & kClosed) == 0) {
+      // Begun ops may wrap around: not into the closed bit.
+      const uint64_t next = ((word + kBegun) & ~kClosed) + 1;
+      if (word_.compare_exchange_weak(word, next)) return;
+      continue;
+    }
+    absl::MutexLock lock(&mutex_);
+    if (!open()) {
+      if (waiters_++ == 0) wait_since_ns_ = NowNs();
+      if (told_ended_) AskForTurn();
+      while (!open()) changed_.Wait(&mutex_);
+      if (--waiters_ == 0) waited_ns_ += NowNs() - wait_since_ns_;
+    }
+    word = word_.load();
+  }
+}
+
+void Gate::Leave() {
+  const uint64_t before = word_.fetch_sub(1);
+  if (Running(before) != 1) return;
+  last_end_ns_.store(NowNs(), std::memory_order_relaxed);
+  const uint32_t ops = ops_in_step_.load(std::memory_order_relaxed);
+  const bool all_ops =
+      ops != 0 && ((Begun(before) - step_base_.load()) & 0x7fffffff) == ops;
+  if ((before & kClosed) == 0 && !all_ops) return;
+  absl::MutexLock lock(&mutex_);
+  if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
+    Shut(/*step_end=*/true);
+  } else {
+    TryFinish();
+  }
+}
+
+bool Gate::BetweenSteps() const {
+  const uint64_t word = word_.load();
+  return steps_known_ && Running(word) == 0 && Begun(word) == step_base_.load();
+}
+
+void Gate::StartCounting() {
+  if (state_ != State::kFree) return;
+  uncounted_ = true;
+  gating_.store(true);
+}
+
+void Gate::SetOpen(State state) {
+  state_ = state;
+  opened_ns_ = NowNs();
+  last_end_ns_.store(opened_ns_);
+  close_ns_ = steps_known_ ? std::numeric_limits<int64_t>::max()
+                           : opened_ns_ + kUnknownStepNs;
+  word_.fetch_and(~kClosed);
+  changed_.SignalAll();
+}
+
+void Gate::Shut(bool step_end) {
+  state_ = State::kClosed;
+  step_end_ = step_end;
+  word_.fetch_or(kClosed);
+  TryFinish();
+}
+
+void Gate::TryFinish() {
+  if (state_ != State::kClosed || told_ended_) return;
+  if (Running(word_.load()) != 0) return;
+  if (uncounted_ && !quiet_()) return;
+  uncounted_ = false;
+  told_ended_ = true;
+  v1::ClientMessage message;
+  v1::TurnEnded* ended = message.mutable_turn_ended();
+  ended->set_device(device_);
+  ended->set_order_id(order_);
+  ended->set_epoch(epoch_);
+  ended->set_computed_us(
+      std::max<int64_t>(last_end_ns_.load() - opened_ns_, 0) / 1000);
+  ended->set_step_end(step_end_);
+  send_(std::move(message));
+  if (waiters_ > 0) AskForTurn();
+}
+
+void Gate::AskForTurn() {
+  if (told_wanted_) return;
+  told_wanted_ = true;
+  v1::ClientMessage message;
+  v1::TurnWanted* wanted = message.mutable_turn_wanted();
+  wanted->set_device(device_);
+  wanted->set_order_id(order_);
+  wanted->set_epoch(epoch_);
+  send_(std::move(message));
+}
+
+void Gate::Follow(const v1::Gate& order) {
+  absl::MutexLock lock(&mutex_);
+  order_ = order.order_id();
+  epoch_ = order.epoch();
+  told_ended_ = told_wanted_ = false;
+  const bool step_end = order.moment() == v1::GATE_MOMENT_STEP_END;
+  if (order.state() == v1::GATE_STATE_OPEN && order.idle_ms() == 0) {
+    SetOpen(State::kFree);
+    gating_.store(false);
+    return;
+  }
+  StartCounting();
+  idle_ns_ = int64_t{order.idle_ms()} * 1'000'000;
+  if (order.state() == v1::GATE_STATE_OPEN) {
+    return SetOpen(step_end ? State::kTurn : State::kQuantum);
+  }
+  if (!step_end || state_ == State::kClosed || BetweenSteps()) {
+    return Shut(step_end);
+  }
+  state_ = State::kClosing;
+  close_ns_ = steps_known_ ? std::numeric_limits<int64_t>::max()
+                           : NowNs() + kUnknownStepNs;
+}
+
+void Gate::LearnStep() {
+  const uint32_t begun = Begun(word_.load());
+  const uint32_t ops = (begun - step_base_.load()) & 0x7fffffff;
+  if (ops == 0) return;
+  ops_in_step_.store(ops == last_step_ops_ ? ops : 0);
+  last_step_ops_ = ops;
+  step_base_.store(begun);
+}
+
+void Gate::StepEnds() {
+  absl::MutexLock lock(&mutex_);
+  steps_known_ = true;
+  if (state_ == State::kFree) {
+    // Ops are not counted: nothing is known of this step's.
+    step_base_.store(Begun(word_.load()));
+    return;
+  }
+  const bool computed = Begun(word_.load()) != step_base_.load();
+  LearnStep();
+  if (!computed) return;
+  if (state_ == State::kTurn || state_ == State::kClosing) {
+    Shut(/*step_end=*/true);
+  }
+}
+
+void Gate::Open() {
+  absl::MutexLock lock(&mutex_);
+  SetOpen(State::kFree);
+  gating_.store(false);
+  told_ended_ = told_wanted_ = false;
+}
+
+void Gate::Poll() {
+  if (!gating()) return;
+  absl::MutexLock lock(&mutex_);
+  if (state_ == State::kFree) return;
+  if (state_ == State::kClosed) return TryFinish();
+  const int64_t now = NowNs();
+  const bool late = state_ != State::kQuantum && now >= close_ns_;
+  const bool idle = state_ != State::kClosing && Running(word_.load()) == 0 &&
+                    now - last_end_ns_.load() >= idle_ns_;
+  if (late || idle) Shut(/*step_end=*/false);
+}
+
+absl::Duration Gate::waited() {
+  absl::MutexLock lock(&mutex_);
+  const int64_t now = waiters_ > 0 ? NowNs() - wait_since_ns_ : 0;
+  return absl::Nanoseconds(waited_ns_ + now);
+}
+
+}  // namespace mets::client

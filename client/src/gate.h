@@ -1,0 +1,108 @@
+// Gate: where ops wait while other jobs have their turn on the device.
+#ifndef METS_CLIENT_SRC_GATE_H_
+#define METS_CLIENT_SRC_GATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "mets/v1/session.pb.h"
+
+namespace mets::client {
+
+// Follows the daemon's Gate orders for one device. While there are none, the
+// gate is open, ops do not touch it, and gating() is all that they load. From
+// the first order until the one that says that the gate is not needed any more,
+// ops that begin are counted, so that the daemon can be told when the last one
+// has ended. What began before and is not counted has ended when `quiet` says
+// that no buffer is pinned.
+//
+// An op that waits here must hold nothing that a running op may wait for: ops
+// within ops do not come here.
+//
+// States: free; open for a turn (until a step's end) or a quantum; closing (at
+// the step's end); closed. An open turn or quantum ends by itself when no op
+// has run for as long as the order says.
+//
+// Thread-safe. `send` and `quiet` are called with the gate's lock.
+class Gate {
+ public:
+  using Send = std::function<void(v1::ClientMessage)>;
+  using Quiet = std::function<bool()>;
+  Gate(std::string device, Send send, Quiet quiet);
+
+  bool gating() const { return gating_.load(std::memory_order_relaxed); }
+  // Waits until an op may start, and counts it: each Enter has its Leave.
+  void Enter();
+  void Leave();
+
+  void Follow(const v1::Gate& order);
+  // A step has ended, or another begins.
+  void StepEnds();
+  // The stream has broken: everybody may go on.
+  void Open();
+  // To be called every few milliseconds: closes what time closes.
+  void Poll();
+
+  // How long ops have waited here, one after the other.
+  absl::Duration waited();
+
+ private:
+  enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
+
+  bool open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return (word_.load() & kClosed) == 0;
+  }
+  bool BetweenSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetOpen(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the daemon that the turn has ended, if it has.
+  void TryFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AskForTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
+  static constexpr uint64_t kClosed = uint64_t{1} << 63;
+  static constexpr uint64_t kBegun = uint64_t{1} << 32;
+  static uint32_t Running(uint64_t word) { return static_cast<uint32_t>(word); }
+  static uint32_t Begun(uint64_t word) {
+    return static_cast<uint32_t>(word >> 32) & 0x7fffffff;
+  }
+
+  const std::string device_;
+  const Send send_;
+  const Quiet quiet_;
+  std::atomic<bool> gating_{false};
+  std::atomic<uint64_t> word_{0};
+  std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.
+  // Ops of a step, once two steps had the same number; 0: not known.
+  std::atomic<uint32_t> ops_in_step_{0};
+  std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
+
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kFree;
+  uint64_t order_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool uncounted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool told_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool told_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool step_end_ ABSL_GUARDED_BY(mutex_) = false;
+  bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
+  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t opened_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t close_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Closing: at the latest.
+  int64_t idle_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t wait_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_GATE_H_

@@ -1,0 +1,42 @@
+// StepMeter: what a step needs of the device.
+#ifndef METS_CLIENT_SRC_STEP_METER_H_
+#define METS_CLIENT_SRC_STEP_METER_H_
+
+#include <optional>
+
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+
+namespace mets::client {
+
+// Not thread-safe.
+class StepMeter {
+ public:
+  struct Need {
+    Bytes peak;        // The most that was live.
+    Bytes persistent;  // Live at the step's end.
+    absl::Duration step;
+  };
+
+  // The bytes that are live now, whether resident or not.
+  void NoteLive(Bytes live) {
+    if (live > peak_) peak_ = live;
+  }
+  // A step ends at `now`; `waited`: how long the process has waited so far, for
+  // memory and at its gate. The need, if the daemon does not know it yet: bytes
+  // have changed by more than 5 % of the peak, or time by a quarter.
+  std::optional<Need> StepEnds(absl::Time now, Bytes live,
+                               absl::Duration waited);
+  // The daemon knows nothing.
+  void Forget() { told_.reset(); }
+
+ private:
+  Bytes peak_;
+  std::optional<absl::Time> began_;
+  absl::Duration waited_before_;
+  std::optional<Need> told_;
+};
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_STEP_METER_H_

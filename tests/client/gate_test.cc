@@ -1,0 +1,246 @@
+#include "client/src/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+
+namespace mets::client {
+namespace {
+
+class GateTest : public testing::Test {
+ protected:
+  void Follow(v1::GateState state, v1::GateMoment moment, uint32_t idle_ms) {
+    v1::Gate order;
+    order.set_order_id(++order_);
+    order.set_epoch(9);
+    order.set_device("host0");
+    order.set_state(state);
+    order.set_moment(moment);
+    order.set_idle_ms(idle_ms);
+    gate_.Follow(order);
+  }
+  void Turn(uint32_t idle_ms = 60000) {
+    Follow(v1::GATE_STATE_OPEN, v1::GATE_MOMENT_STEP_END, idle_ms);
+  }
+  void Quantum(uint32_t idle_ms = 60000) {
+    Follow(v1::GATE_STATE_OPEN, v1::GATE_MOMENT_NOW, idle_ms);
+  }
+  void Free() { Follow(v1::GATE_STATE_OPEN, v1::GATE_MOMENT_NOW, 0); }
+  void CloseNow() { Follow(v1::GATE_STATE_CLOSED, v1::GATE_MOMENT_NOW, 0); }
+  void CloseAtStepEnd() {
+    Follow(v1::GATE_STATE_CLOSED, v1::GATE_MOMENT_STEP_END, 0);
+  }
+  void RunOps(int count) {
+    for (int i = 0; i < count; ++i) {
+      gate_.Enter();
+      gate_.Leave();
+    }
+  }
+
+  // The messages since the last call: 'E' ended, 'S' ended between steps, 'W'
+  // wanted; each must name the last order.
+  std::string Told() {
+    absl::MutexLock lock(&mutex_);
+    std::string told;
+    for (const v1::ClientMessage& m : sent_) {
+      if (m.has_turn_ended()) {
+        told += m.turn_ended().step_end() ? 'S' : 'E';
+        EXPECT_EQ(m.turn_ended().order_id(), order_);
+        EXPECT_EQ(m.turn_ended().epoch(), 9u);
+        EXPECT_EQ(m.turn_ended().device(), "host0");
+      } else {
+        told += 'W';
+        EXPECT_EQ(m.turn_wanted().order_id(), order_);
+      }
+    }
+    sent_.clear();
+    return told;
+  }
+  void AwaitTold(size_t messages) {
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return sent_.size() >= messages;
+    };
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&enough));
+  }
+
+  uint64_t order_ = 0;
+  std::atomic<bool> quiet_{true};
+  absl::Mutex mutex_;
+  std::deque<v1::ClientMessage> sent_;
+  Gate gate_{"host0",
+             [this](v1::ClientMessage m) {
+               absl::MutexLock lock(&mutex_);
+               sent_.push_back(std::move(m));
+             },
+             [this] { return quiet_.load(); }};
+};
+
+TEST_F(GateTest, IsOpenAndDoesNotCountUntilItIsTold) {
+  EXPECT_FALSE(gate_.gating());
+  gate_.StepEnds();
+  gate_.Poll();
+  EXPECT_EQ(Told(), "");
+}
+
+TEST_F(GateTest, ClosesAtOnceWhenNothingRuns) {
+  CloseNow();
+  EXPECT_TRUE(gate_.gating());
+  EXPECT_EQ(Told(), "E");
+}
+
+TEST_F(GateTest, AWaitingOpAsksForItsTurnOnceAndStartsWithIt) {
+  CloseNow();
+  EXPECT_EQ(Told(), "E");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] {
+      gate_.Enter();
+      gate_.Leave();
+    });
+  }
+  AwaitTold(1);
+  Quantum();
+  for (std::thread& thread : threads) thread.join();
+  const std::string told = Told();
+  EXPECT_TRUE(told.empty() || told == "W");
+  EXPECT_GT(gate_.waited(), absl::ZeroDuration());
+}
+
+TEST_F(GateTest, TheTurnEndsWhenTheLastOpHasEnded) {
+  Quantum();
+  gate_.Enter();
+  gate_.Enter();
+  CloseNow();
+  EXPECT_EQ(Told(), "");
+  gate_.Leave();
+  EXPECT_EQ(Told(), "");
+  gate_.Leave();
+  EXPECT_EQ(Told(), "E");
+}
+
+TEST_F(GateTest, OpsThatBeganUncountedAreWaitedFor) {
+  quiet_ = false;
+  CloseNow();
+  gate_.Poll();
+  EXPECT_EQ(Told(), "");
+  quiet_ = true;
+  gate_.Poll();
+  EXPECT_EQ(Told(), "E");
+  gate_.Poll();
+  EXPECT_EQ(Told(), "");
+}
+
+TEST_F(GateTest, ATurnEndsWithTheStep) {
+  Turn();
+  gate_.StepEnds();  // The step begins.
+  RunOps(3);
+  EXPECT_EQ(Told(), "");
+  gate_.StepEnds();
+  EXPECT_EQ(Told(), "S");
+}
+
+TEST_F(GateTest, StepsOfEqualOpsEndWithTheirLastOp) {
+  for (int i = 0; i < 3; ++i) {
+    Turn();
+    gate_.StepEnds();
+    RunOps(5);
+    gate_.StepEnds();
+    Told();
+  }
+  Turn();
+  RunOps(4);
+  EXPECT_EQ(Told(), "");
+  RunOps(1);
+  EXPECT_EQ(Told(), "S");
+  gate_.StepEnds();
+  EXPECT_EQ(Told(), "");
+}
+
+TEST_F(GateTest, ClosesAtTheStepsEnd) {
+  Quantum();
+  gate_.StepEnds();
+  RunOps(1);
+  CloseAtStepEnd();
+  RunOps(2);
+  EXPECT_EQ(Told(), "");
+  gate_.StepEnds();
+  EXPECT_EQ(Told(), "S");
+}
+
+TEST_F(GateTest, BetweenStepsItClosesAtOnce) {
+  Quantum();
+  RunOps(2);
+  gate_.StepEnds();
+  CloseAtStepEnd();
+  EXPECT_EQ(Told(), "S");
+}
+
+TEST_F(GateTest, WithoutKnownStepsItClosesSoonAndWhenIdle) {
+  Quantum();
+  gate_.Enter();
+  CloseAtStepEnd();
+  const absl::Time begin = absl::Now();
+  while (absl::Now() - begin < absl::Milliseconds(110)) gate_.Poll();
+  EXPECT_EQ(Told(), "");
+  gate_.Leave();
+  EXPECT_EQ(Told(), "E");
+  Quantum(/*idle_ms=*/1);
+  while (Told().empty()) gate_.Poll();
+}
+
+TEST_F(GateTest, ABrokenStreamOpensIt) {
+  CloseNow();
+  std::thread op([this] {
+    gate_.Enter();
+    gate_.Leave();
+  });
+  AwaitTold(2);
+  gate_.Open();
+  op.join();
+  EXPECT_FALSE(gate_.gating());
+  order_ = 0;
+  CloseNow();
+  EXPECT_NE(Told(), "");
+}
+
+TEST_F(GateTest, ManyThreadsNeverRunWhileItIsClosed) {
+  std::atomic<bool> stop{false};
+  std::atomic<bool> closed{false};
+  std::atomic<int> wrong{0};
+  Quantum();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        gate_.Enter();
+        if (closed) ++wrong;
+        gate_.Leave();
+      }
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    {
+      absl::MutexLock lock(&mutex_);
+      sent_.clear();
+    }
+    CloseNow();
+    AwaitTold(1);
+    closed = true;
+    std::this_thread::yield();
+    closed = false;
+    Quantum();
+  }
+  stop = true;
+  Free();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_FALSE(gate_.gating());
+}
+
+}  // namespace
+}  // namespace mets::client

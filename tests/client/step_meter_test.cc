@@ -1,0 +1,33 @@
+#include "client/src/step_meter.h"
+
+#include <gtest/gtest.h>
+
+namespace mets::client {
+namespace {
+
+absl::Time At(int ms) { return absl::UnixEpoch() + absl::Milliseconds(ms); }
+
+TEST(StepMeterTest, TellsWhatAStepNeededAndThenOnlyChanges) {
+  StepMeter meter;
+  EXPECT_FALSE(meter.StepEnds(At(0), MiB(10), {}).has_value());
+  meter.NoteLive(MiB(100));
+  meter.NoteLive(MiB(50));
+  const auto need = meter.StepEnds(At(100), MiB(10), absl::Milliseconds(40));
+  ASSERT_TRUE(need.has_value());
+  EXPECT_EQ(need->peak, MiB(100));
+  EXPECT_EQ(need->persistent, MiB(10));
+  EXPECT_EQ(need->step, absl::Milliseconds(60));
+  meter.NoteLive(MiB(103));
+  EXPECT_FALSE(
+      meter.StepEnds(At(165), MiB(12), absl::Milliseconds(40)).has_value());
+  meter.NoteLive(MiB(120));
+  EXPECT_TRUE(
+      meter.StepEnds(At(230), MiB(12), absl::Milliseconds(40)).has_value());
+  meter.NoteLive(MiB(120));
+  meter.Forget();
+  EXPECT_TRUE(
+      meter.StepEnds(At(290), MiB(12), absl::Milliseconds(40)).has_value());
+}
+
+}  // namespace
+}  // namespace mets::client
