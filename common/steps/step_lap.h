@@ -1,0 +1,94 @@
+// StepLap: what was recorded of one repetition, on its way to a StepProgram.
+#ifndef METS_COMMON_STEPS_STEP_LAP_H_
+#define METS_COMMON_STEPS_STEP_LAP_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+#include "common/steps/step_program.h"
+
+namespace mets::steps {
+
+// Which allocation of a repetition: the `ordinal`-th of that size by an op with
+// that signature.
+struct AllocationId {
+  uint64_t op = 0;
+  int64_t bytes = 0;
+  uint32_t ordinal = 0;
+
+  friend bool operator==(const AllocationId& a, const AllocationId& b) {
+    return a.op == b.op && a.bytes == b.bytes && a.ordinal == b.ordinal;
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, const AllocationId& id) {
+    return H::combine(std::move(h), id.op, id.bytes, id.ordinal);
+  }
+};
+
+// A StepProgram, and how it applies to other repetitions of the step.
+struct RecordedStep {
+  StepProgram program;
+  absl::flat_hash_map<AllocationId, uint32_t> allocations;  // Logical buffer.
+  std::vector<uint64_t> keys;  // Logical buffer → client's buffer; 0: none.
+  // Persistent ones that are other buffers in each repetition.
+  std::vector<bool> replaced;
+  // Everything that lived when it began, and most of what came on top.
+  Bytes first_live, rise;
+};
+
+// Buffers of a repetition are numbered in the order in which it meets them.
+class StepLap {
+ public:
+  // A buffer that lived when the repetition began.
+  uint32_t AddOld(uint64_t key, Bytes size);
+  uint32_t AddNew(uint64_t key, Bytes size, const AllocationId& id);
+  void AddAccess(uint32_t op, uint32_t buffer, AccessKind kind) {
+    accesses_.push_back({op, {buffer, kind}});
+  }
+  // Freed after op `op` had begun.
+  void AddFree(uint32_t op, uint32_t buffer);
+
+  size_t accesses() const { return accesses_.size(); }
+  size_t buffers() const { return buffers_.size(); }
+
+  // The repetition has ended: `starts` and `busy` are those of its ops.
+  //
+  // Persistent is what is not both allocated and freed within it. One freed of
+  // those that lived before, and one allocated that lives on, of equal size,
+  // are one logical buffer whose memory the step replaces.
+  RecordedStep Finish(uint64_t signature, absl::Duration duration,
+                      const std::vector<absl::Duration>& starts,
+                      const std::vector<absl::Duration>& busy) const;
+
+ private:
+  struct Buffer {
+    uint64_t key;
+    Bytes size;
+    bool is_new;
+    bool freed;
+    AllocationId id;
+  };
+  struct OpAccess {
+    uint32_t op;
+    Access access;
+  };
+  struct OpFree {
+    uint32_t op;
+    uint32_t buffer;
+  };
+
+  // Logical buffer of each buffer.
+  std::vector<uint32_t> Number(RecordedStep* step) const;
+
+  std::vector<Buffer> buffers_;
+  std::vector<OpAccess> accesses_;
+  std::vector<OpFree> frees_;
+};
+
+}  // namespace mets::steps
+
+#endif  // METS_COMMON_STEPS_STEP_LAP_H_

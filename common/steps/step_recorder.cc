@@ -1,0 +1,253 @@
+#include "common/steps/step_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mets::steps {
+
+OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
+                           const Touch* touches, size_t count) {
+  const uint64_t before = point_.signature;
+  point_ = detector_.Observe(signature, live_bytes_);
+  if (point_.boundary) {
+    if (point_.whole && before == point_.signature) EndLap(now);
+    if (before != point_.signature) Switch(point_.signature);
+    BeginLap(now);
+  } else if (before != point_.signature) {
+    Switch(0);
+  }
+  if (point_.signature == 0 || starts_.size() >= StepDetector::kMostOps) {
+    lap_straight_ = false;
+    recording_.reset();
+    return OpId();
+  }
+  const OpId op{lap_, static_cast<uint32_t>(starts_.size()), point_.position};
+  starts_.push_back(now - lap_start_);
+  busy_.push_back(absl::InfiniteDuration());  // Until it ends.
+  if (recording_.has_value()) {
+    for (size_t i = 0; i < count; ++i) {
+      Touched(op.index, touches[i].key, touches[i].write);
+    }
+    if (recording_->accesses() > kMostAccesses) recording_.reset();
+  }
+  return op;
+}
+
+void StepRecorder::OpEnd(OpId op, absl::Duration now) {
+  if (op.lap != lap_ || op.index >= starts_.size()) return;
+  busy_[op.index] = now - lap_start_ - starts_[op.index];
+}
+
+uint32_t StepRecorder::InLap(uint64_t key, Live* live) {
+  if (live->lap != lap_) {
+    live->lap = lap_;
+    live->op = kNone;
+    live->in_lap = recording_->AddOld(key, live->size);
+  }
+  return live->in_lap;
+}
+
+void StepRecorder::Touched(uint32_t op, uint64_t key, bool write) {
+  const auto it = live_.find(key);
+  if (it == live_.end()) return;
+  Live& live = it->second;
+  const uint32_t buffer = InLap(key, &live);
+  if (live.op == op && !write) return;
+  live.op = op;
+  recording_->AddAccess(op, buffer,
+                        write ? AccessKind::kWrite : AccessKind::kRead);
+}
+
+void StepRecorder::Alloc(uint64_t key, Bytes size, OpId op,
+                         uint64_t signature) {
+  Live& live = live_[key];
+  live.size = size;
+  live_bytes_ += size;
+  lap_peak_ = std::max(lap_peak_, live_bytes_);
+  if (current_ == nullptr && !recording_.has_value()) return;
+  AllocationId id{signature, size.count(), 0};
+  id.ordinal = allocated_[{id.op, id.bytes}]++;
+  if (recording_.has_value()) {
+    if (starts_.empty() || recording_->buffers() > kMostAccesses) {
+      recording_.reset();
+      return;
+    }
+    const uint32_t last = static_cast<uint32_t>(starts_.size() - 1);
+    live.lap = lap_;
+    live.in_lap = recording_->AddNew(key, size, id);
+    live.op = op.lap == lap_ ? op.index : last;
+    recording_->AddAccess(live.op, live.in_lap, AccessKind::kNew);
+    return;
+  }
+  const auto it = current_->allocations.find(id);
+  if (it == current_->allocations.end()) return;
+  live.logical = it->second;
+  current_->keys[live.logical] = key;
+}
+
+void StepRecorder::Free(uint64_t key) {
+  const auto it = live_.find(key);
+  if (it == live_.end()) return;
+  Live& live = it->second;
+  live_bytes_ -= live.size;
+  if (recording_.has_value() && !starts_.empty()) {
+    recording_->AddFree(static_cast<uint32_t>(starts_.size() - 1),
+                        InLap(key, &live));
+  }
+  if (current_ != nullptr && live.logical != kNone) {
+    const uint32_t logical = live.logical;
+    if (current_->keys[logical] == key) current_->keys[logical] = 0;
+    missing_ += current_->program.buffers[logical].persistent &&
+                !current_->replaced[logical];
+  }
+  live_.erase(it);
+}
+
+void StepRecorder::BeginLap(absl::Duration now) {
+  ++lap_;
+  lap_start_ = now;
+  lap_first_live_ = lap_peak_ = live_bytes_;
+  lap_straight_ = point_.position == 0;
+  starts_.clear();
+  busy_.clear();
+  allocated_.clear();
+  recording_.reset();
+  if (Stale()) Detach();
+  if (current_ == nullptr && lap_straight_) recording_.emplace();
+}
+
+void StepRecorder::EndLap(absl::Duration now) {
+  const absl::Duration duration = now - lap_start_;
+  for (size_t i = 0; i < busy_.size(); ++i) {
+    if (busy_[i] == absl::InfiniteDuration()) busy_[i] = duration - starts_[i];
+  }
+  if (recording_.has_value()) {
+    RecordedStep step =
+        recording_->Finish(point_.signature, duration, starts_, busy_);
+    recording_.reset();
+    step.first_live = lap_first_live_;
+    step.rise = lap_peak_ - lap_first_live_;
+    Keep(std::move(step));
+    Summarize();
+  } else if (current_ != nullptr && lap_straight_) {
+    const Bytes apart = lap_first_live_ - current_->first_live;
+    if (apart * 8 > current_->rise || apart * -8 > current_->rise) {
+      Detach();  // It begins elsewhere, or other things live.
+    } else {
+      TakeTimes(duration);
+    }
+  }
+  if (current_ == nullptr) return;
+  summary_.duration = duration;
+  summary_.persistent_live = lap_first_live_;
+  summary_.peak_live = lap_peak_;
+}
+
+void StepRecorder::TakeTimes(absl::Duration duration) {
+  StepProgram& program = current_->program;
+  if (duration >= program.duration || starts_.size() != program.ops.size()) {
+    return;
+  }
+  program.duration = duration;
+  for (size_t i = 0; i < starts_.size(); ++i) {
+    program.ops[i].start = starts_[i];
+    program.ops[i].busy = busy_[i];
+  }
+}
+
+void StepRecorder::Switch(uint64_t signature) {
+  if (current_ != nullptr) {
+    for (auto& [key, live] : live_) live.logical = kNone;
+  }
+  current_ = nullptr;
+  summary_ = StepSummary();
+  if (signature == 0) {
+    recording_.reset();
+    return;
+  }
+  const auto it =
+      std::find_if(kept_.begin(), kept_.end(), [signature](const auto& step) {
+        return step->program.signature == signature;
+      });
+  if (it == kept_.end()) return;
+  std::rotate(it, it + 1, kept_.end());
+  current_ = kept_.back().get();
+  Adopt();
+  if (Stale()) {
+    Detach();
+  } else {
+    Summarize();
+  }
+}
+
+void StepRecorder::Adopt() {
+  ++version_;
+  persistent_ = missing_ = 0;
+  for (uint32_t b = 0; b < current_->keys.size(); ++b) {
+    const bool stays =
+        current_->program.buffers[b].persistent && !current_->replaced[b];
+    persistent_ += stays;
+    const auto it = live_.find(current_->keys[b]);
+    if (it != live_.end()) {
+      it->second.logical = b;
+    } else {
+      current_->keys[b] = 0;
+      missing_ += stays;
+    }
+  }
+}
+
+bool StepRecorder::Stale() const {
+  return current_ != nullptr && missing_ > 2 && missing_ > persistent_ / 8;
+}
+
+void StepRecorder::Detach() {
+  for (auto& [key, live] : live_) live.logical = kNone;
+  kept_.erase(std::remove_if(
+                  kept_.begin(), kept_.end(),
+                  [this](const auto& step) { return step.get() == current_; }),
+              kept_.end());
+  current_ = nullptr;
+  summary_ = StepSummary();
+}
+
+void StepRecorder::Keep(RecordedStep step) {
+  if (kept_.size() >= kKept) kept_.erase(kept_.begin());
+  kept_.push_back(std::make_unique<RecordedStep>(std::move(step)));
+  current_ = kept_.back().get();
+  Adopt();
+}
+
+void StepRecorder::Summarize() {
+  const StepProgram& program = current_->program;
+  summary_.signature = program.signature;
+  summary_.duration = program.duration;
+  Bytes working_set, largest;
+  for (const StepBuffer& buffer : program.buffers) working_set += buffer.size;
+  std::vector<uint32_t> seen(program.buffers.size(), kNone);
+  for (uint32_t op = 0; op < program.ops.size(); ++op) {
+    Bytes need;
+    for (const Access& access : program.ops[op].accesses) {
+      if (std::exchange(seen[access.buffer], op) == op) continue;
+      need += program.buffers[access.buffer].size;
+    }
+    largest = std::max(largest, need);
+  }
+  summary_.working_set = working_set;
+  summary_.largest_op = largest;
+}
+
+std::optional<uint32_t> StepRecorder::LogicalOf(uint64_t key) const {
+  const auto it = live_.find(key);
+  if (current_ == nullptr || it == live_.end() || it->second.logical == kNone) {
+    return std::nullopt;
+  }
+  return it->second.logical;
+}
+
+uint64_t StepRecorder::KeyOf(uint32_t logical) const {
+  if (current_ == nullptr || logical >= current_->keys.size()) return 0;
+  return current_->keys[logical];
+}
+
+}  // namespace mets::steps

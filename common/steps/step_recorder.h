@@ -1,0 +1,149 @@
+// StepRecorder: turns what a job does with its buffers into a StepProgram.
+#ifndef METS_COMMON_STEPS_STEP_RECORDER_H_
+#define METS_COMMON_STEPS_STEP_RECORDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+#include "common/steps/step_detector.h"
+#include "common/steps/step_lap.h"
+#include "common/steps/step_program.h"
+
+namespace mets::steps {
+
+// An op's use of a buffer that lives when it begins.
+struct Touch {
+  uint64_t key = 0;
+  bool write = false;
+};
+
+// An op that has begun; valid for ever.
+struct OpId {
+  uint32_t lap = 0;  // 0: none.
+  uint32_t index = 0;
+  uint32_t position = 0;  // In its repetition.
+};
+
+// Sums over a step.
+struct StepSummary {
+  uint64_t signature = 0;   // 0: no step has been recorded.
+  absl::Duration duration;  // Of the last repetition.
+  Bytes working_set;        // Distinct buffers that it touches.
+  Bytes peak_live;          // Of everything that lives.
+  Bytes persistent_live;    // Everything that lives where it begins.
+  Bytes largest_op;         // Needed at once by one op.
+};
+
+// Fed with a job's allocations, frees and ops, in the order in which they
+// happen; ops may overlap. Finds the step (StepDetector), records one
+// repetition of it, and from then on knows which buffer of the client is which
+// logical buffer of the program, in both directions.
+//
+// Keys are the client's buffer ids: not 0, never used twice. Logical buffers
+// that persist keep their key. Others are the k-th allocation of their size by
+// an op of that signature; the signature, because counting all allocations of a
+// size would shift all identities behind one allocation that did not happen
+// (an output that got its input's memory), or that another thread was earlier
+// with.
+//
+// Times are since any fixed moment. Only ops that have buffers are to be told.
+// Cost: O(1) amortised for each op, allocation and free, and for each touch
+// where a repetition is recorded, which happens once for a new step (again when
+// many of the buffers that persisted are gone). The programs of the last kKept
+// steps are kept. Memory: O(live buffers + kKept programs); a step with more
+// than StepDetector::kMostOps ops or kMostAccesses touches has no program.
+//
+// Not thread-safe; pure.
+class StepRecorder {
+ public:
+  static constexpr size_t kMostAccesses = 1 << 20;
+  static constexpr size_t kKept = 4;
+
+  // An op begins. Buffers that are not known are ignored. `signature` is of
+  // what is the same in each repetition. Where it is in the step: point().
+  OpId OpBegin(absl::Duration now, uint64_t signature, const Touch* touches,
+               size_t count);
+  // May be missing.
+  void OpEnd(OpId op, absl::Duration now);
+  // `op`: that allocates, with its signature; else the op begun last is taken,
+  // and the signature is 0.
+  void Alloc(uint64_t key, Bytes size, OpId op = OpId(),
+             uint64_t signature = 0);
+  // Counts as freed behind the op begun last.
+  void Free(uint64_t key);
+
+  const StepPoint& point() const { return point_; }
+  // Of the op begun last.
+  uint32_t position() const { return point_.position; }
+
+  // The step that repeats now; null while none is known, or its first
+  // repetition is being recorded. Valid until the next OpBegin.
+  const StepProgram* program() const {
+    return current_ == nullptr ? nullptr : &current_->program;
+  }
+  // Grows whenever logical buffers get other meanings.
+  uint64_t version() const { return version_; }
+  const StepSummary& summary() const { return summary_; }
+  Bytes live() const { return live_bytes_; }
+
+  // Logical buffer ↔ client's buffer, of the program now; nothing, or 0, when
+  // there is none.
+  std::optional<uint32_t> LogicalOf(uint64_t key) const;
+  uint64_t KeyOf(uint32_t logical) const;
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  struct Live {
+    Bytes size;
+    uint32_t logical = kNone;
+    uint32_t lap = 0;  // In which `in_lap` is its number.
+    uint32_t in_lap = 0;
+    uint32_t op = kNone;  // In that lap, that touched it last.
+  };
+
+  void EndLap(absl::Duration now);
+  void BeginLap(absl::Duration now);
+  void Touched(uint32_t op, uint64_t key, bool write);
+  uint32_t InLap(uint64_t key, Live* live);
+  // The step is `signature` now (0: none): its program, when it is kept.
+  void Switch(uint64_t signature);
+  // Gives the live buffers their numbers in the step now.
+  void Adopt();
+  // Whether so many of its persistent buffers are gone that it says little.
+  bool Stale() const;
+  void Detach();
+  void Keep(RecordedStep step);
+  void Summarize();
+  void TakeTimes(absl::Duration duration);
+
+  StepDetector detector_;
+  StepPoint point_;
+  absl::flat_hash_map<uint64_t, Live> live_;
+  Bytes live_bytes_;
+
+  // The repetition now.
+  uint32_t lap_ = 1;
+  absl::Duration lap_start_;
+  Bytes lap_first_live_, lap_peak_;
+  bool lap_straight_ = false;  // From its first op on.
+  std::vector<absl::Duration> starts_, busy_;
+  absl::flat_hash_map<std::pair<uint64_t, int64_t>, uint32_t> allocated_;
+  std::optional<StepLap> recording_;
+
+  std::vector<std::unique_ptr<RecordedStep>> kept_;  // The latest last.
+  RecordedStep* current_ = nullptr;
+  size_t persistent_ = 0;  // Its buffers that keep their keys.
+  size_t missing_ = 0;     // Those of them that are gone.
+  uint64_t version_ = 0;
+  StepSummary summary_;
+};
+
+}  // namespace mets::steps
+
+#endif  // METS_COMMON_STEPS_STEP_RECORDER_H_

@@ -1,0 +1,238 @@
+#include "common/steps/step_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/common/steps/fake_job.h"
+
+namespace mets::steps {
+namespace {
+
+constexpr int kLayers = 20;
+constexpr uint32_t kOps = 2 * kLayers + 1;
+
+// Index of the op with the most accesses of this kind before `op`, etc. are
+// not needed: the program begins with `load`, where the least is live.
+const StepOp& Forward(const StepProgram& program, int layer) {
+  return program.ops[1 + layer];
+}
+const StepOp& Backward(const StepProgram& program, int layer) {
+  return program.ops[2 * kLayers - layer];
+}
+
+TEST(StepRecorderTest, ProgramIsThereWhenTheStepHasRepeated) {
+  FakeJob job(kLayers);
+  int steps = 0;
+  while (job.recorder.program() == nullptr && steps < 20) {
+    job.Step();
+    ++steps;
+  }
+  EXPECT_LE(steps, 5);
+  EXPECT_EQ(job.recorder.program()->ops.size(), kOps);
+}
+
+TEST(StepRecorderTest, ProgramSaysWhatTheStepDoes) {
+  FakeJob job(kLayers);
+  job.Steps(8);
+  job.Load();
+  ASSERT_NE(job.recorder.program(), nullptr);
+  const StepProgram& program = *job.recorder.program();
+  ASSERT_EQ(program.ops.size(), kOps);
+  EXPECT_EQ(program.signature, job.recorder.point().signature);
+  EXPECT_EQ(program.duration, absl::Milliseconds(kOps));
+  // Weights, input, activations, temporaries.
+  EXPECT_EQ(program.buffers.size(), kLayers + 1 + kLayers + kLayers);
+  int persistent = 0;
+  for (const StepBuffer& buffer : program.buffers) {
+    persistent += buffer.persistent;
+  }
+  EXPECT_EQ(persistent, kLayers);
+  for (int i = 0; i < kLayers; ++i) {
+    const StepOp& forward = Forward(program, i);
+    ASSERT_EQ(forward.accesses.size(), 3);
+    EXPECT_EQ(forward.start, absl::Milliseconds(1 + i));
+    EXPECT_EQ(forward.busy, absl::Milliseconds(1));
+    EXPECT_TRUE(forward.frees.empty());
+    const StepBuffer& weight = program.buffers[forward.accesses[0].buffer];
+    EXPECT_EQ(weight.size, MiB(1 + i));
+    EXPECT_TRUE(weight.persistent);
+    EXPECT_EQ(forward.accesses[2].kind, AccessKind::kNew);
+    const uint32_t activation = forward.accesses[2].buffer;
+    EXPECT_EQ(program.buffers[activation].size, MiB(10 + i));
+    EXPECT_FALSE(program.buffers[activation].persistent);
+
+    const StepOp& backward = Backward(program, i);
+    ASSERT_EQ(backward.accesses.size(), 3);
+    EXPECT_EQ(backward.accesses[0].buffer, activation);
+    EXPECT_EQ(backward.accesses[0].kind, AccessKind::kRead);
+    EXPECT_EQ(backward.accesses[1].buffer, forward.accesses[0].buffer);
+    EXPECT_EQ(backward.accesses[1].kind, AccessKind::kWrite);
+    EXPECT_EQ(backward.frees.size(), i == 0 ? 3 : 2);
+  }
+}
+
+TEST(StepRecorderTest, LogicalBuffersFollowTheClientsBuffers) {
+  FakeJob job(kLayers);
+  job.Steps(8);
+  for (int step = 0; step < 3; ++step) {
+    job.Load();
+    const StepProgram& program = *job.recorder.program();
+    for (int i = 0; i < kLayers; ++i) {
+      job.Forward(i);
+      const uint32_t weight = Forward(program, i).accesses[0].buffer;
+      const uint32_t activation = Forward(program, i).accesses[2].buffer;
+      EXPECT_EQ(job.recorder.LogicalOf(job.weights[i]), weight);
+      EXPECT_EQ(job.recorder.KeyOf(weight), job.weights[i]);
+      EXPECT_EQ(job.recorder.LogicalOf(job.activations[i]), activation);
+      EXPECT_EQ(job.recorder.KeyOf(activation), job.activations[i]);
+      EXPECT_EQ(job.recorder.position(), 1 + i);
+    }
+    for (int i = kLayers - 1; i >= 0; --i) {
+      const uint64_t freed = job.activations.back();
+      const uint32_t logical = Forward(program, i).accesses[2].buffer;
+      job.Backward(i);
+      EXPECT_EQ(job.recorder.LogicalOf(freed), std::nullopt);
+      EXPECT_EQ(job.recorder.KeyOf(logical), 0);
+    }
+  }
+}
+
+TEST(StepRecorderTest, SummaryAddsUp) {
+  FakeJob job(kLayers);
+  job.Steps(8);
+  const StepSummary& summary = job.recorder.summary();
+  Bytes weights, activations;
+  for (int i = 0; i < kLayers; ++i) {
+    weights += MiB(1 + i);
+    activations += MiB(10 + i);
+  }
+  EXPECT_EQ(summary.duration, absl::Milliseconds(kOps));
+  EXPECT_EQ(summary.persistent_live, weights);
+  EXPECT_EQ(summary.working_set, weights + FakeJob::kInput + 2 * activations);
+  EXPECT_EQ(summary.peak_live,
+            weights + FakeJob::kInput + activations + MiB(10 + kLayers - 1));
+  // Backward of the top layer: its activation, as large a temporary, a weight.
+  EXPECT_EQ(summary.largest_op, 2 * MiB(10 + kLayers - 1) + MiB(kLayers));
+}
+
+TEST(StepRecorderTest, FastestRepetitionGivesTheTimes) {
+  FakeJob job(kLayers);
+  for (int i = 0; i < 6; ++i) {
+    job.Load();
+    job.now += absl::Milliseconds(500);
+    for (int k = 0; k < kLayers; ++k) job.Forward(k);
+    for (int k = kLayers - 1; k >= 0; --k) job.Backward(k);
+  }
+  EXPECT_EQ(job.recorder.program()->duration, absl::Milliseconds(500 + kOps));
+  job.Steps(2);
+  EXPECT_EQ(job.recorder.program()->duration, absl::Milliseconds(kOps));
+  EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(5));
+}
+
+// The value of a variable that each step allocates anew.
+TEST(StepRecorderTest, ReplacedVariableIsOneBuffer) {
+  FakeJob job(kLayers);
+  uint64_t variable = job.Alloc(MiB(77));
+  const auto step = [&] {
+    job.Step();
+    const OpId op = job.Begin(300, {{variable, false}});
+    const uint64_t next = job.Alloc(MiB(77), op, 300);
+    job.recorder.OpEnd(op, job.now);
+    job.recorder.Free(variable);
+    variable = next;
+  };
+  for (int i = 0; i < 10; ++i) step();
+  ASSERT_NE(job.recorder.program(), nullptr);
+  const uint64_t version = job.recorder.version();
+  const std::optional<uint32_t> logical = job.recorder.LogicalOf(variable);
+  ASSERT_TRUE(logical.has_value());
+  EXPECT_TRUE(job.recorder.program()->buffers[*logical].persistent);
+  EXPECT_EQ(job.recorder.KeyOf(*logical), variable);
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_EQ(job.recorder.LogicalOf(variable), logical);
+  EXPECT_EQ(job.recorder.version(), version);
+}
+
+TEST(StepRecorderTest, MissingAllocationShiftsNoOthers) {
+  FakeJob job(kLayers);
+  job.Steps(8);
+  const StepProgram& program = *job.recorder.program();
+  job.Load();
+  // An op of this step works in place: layer 3 allocates nothing.
+  for (int i = 0; i < 3; ++i) job.Forward(i);
+  const OpId op = job.Begin(103, {{job.weights[3], false}});
+  job.recorder.OpEnd(op, job.now);
+  job.activations.push_back(job.Alloc(MiB(13)));
+  for (int i = 4; i < kLayers; ++i) {
+    job.Forward(i);
+    EXPECT_EQ(job.recorder.LogicalOf(job.activations[i]),
+              Forward(program, i).accesses[2].buffer);
+  }
+}
+
+TEST(StepRecorderTest, ProgramOfAStepThatComesBackIsKept) {
+  FakeJob job(kLayers);
+  job.Steps(30);
+  const uint64_t signature = job.recorder.program()->signature;
+  const std::optional<uint32_t> weight = job.recorder.LogicalOf(job.weights[7]);
+  ASSERT_TRUE(weight.has_value());
+  for (uint64_t i = 0; i < 100; ++i) job.Begin(5000 + i, {});
+  EXPECT_EQ(job.recorder.program(), nullptr);
+  EXPECT_EQ(job.recorder.LogicalOf(job.weights[7]), std::nullopt);
+  job.Steps(2);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_EQ(job.recorder.program()->signature, signature);
+  EXPECT_EQ(job.recorder.LogicalOf(job.weights[7]), weight);
+}
+
+TEST(StepRecorderTest, NewModelOfTheSameShapeGetsItsOwnProgram) {
+  FakeJob job(kLayers);
+  job.Steps(10);
+  const uint64_t version = job.recorder.version();
+  for (uint64_t& weight : job.weights) {
+    job.recorder.Free(weight);
+    weight = job.Alloc(MiB(1 + (&weight - job.weights.data())));
+  }
+  job.Steps(8);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_NE(job.recorder.version(), version);
+  for (int i = 0; i < kLayers; ++i) {
+    EXPECT_EQ(job.recorder.LogicalOf(job.weights[i]),
+              Forward(*job.recorder.program(), i).accesses[0].buffer);
+  }
+}
+
+TEST(StepRecorderTest, OpsMayOverlapAndEndLate) {
+  FakeJob job(kLayers);
+  OpId late;
+  for (int i = 0; i < 10; ++i) {
+    job.Load();
+    job.recorder.OpEnd(late, job.now);  // Of the repetition before.
+    for (int k = 0; k < kLayers; ++k) job.Forward(k);
+    const OpId first = job.Begin(400, {{job.weights[0], false}});
+    const OpId second = job.Begin(401, {{job.weights[1], true}});
+    job.recorder.OpEnd(first, job.now);
+    job.recorder.OpEnd(second, job.now);
+    for (int k = kLayers - 1; k >= 0; --k) job.Backward(k);
+    late = job.Begin(402, {{job.weights[2], true}});
+  }
+  const StepProgram& program = *job.recorder.program();
+  ASSERT_EQ(program.ops.size(), kOps + 3);
+  EXPECT_EQ(program.ops[kLayers + 1].busy, absl::Milliseconds(2));
+  EXPECT_EQ(program.ops[kLayers + 2].busy, absl::Milliseconds(1));
+}
+
+TEST(StepRecorderTest, UnknownBuffersAreIgnored) {
+  FakeJob job(kLayers);
+  job.recorder.Free(999999);
+  for (int i = 0; i < 8; ++i) {
+    job.Step();
+    job.recorder.OpEnd(job.Begin(500, {{888888, true}}), job.now);
+  }
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_TRUE(job.recorder.program()->ops.back().accesses.empty());
+  EXPECT_EQ(job.recorder.KeyOf(1u << 30), 0);
+}
+
+}  // namespace
+}  // namespace mets::steps
