@@ -148,7 +148,8 @@ int main(int argc, char** argv) {
   const double begin = Now();
   Training(device, options).Run();
   const double seconds = Now() - begin;
-  mets_stats_t stats = METS_STATS_INIT;
+  mets_stats_t stats = {};
+  stats.size = sizeof(stats);
   Check(mets_get_stats(device, &stats), "mets_get_stats");
   std::printf(
       "{\"seconds\": %.4f, \"evicted_bytes\": %llu, \"restored_bytes\": "
