@@ -96,6 +96,35 @@ absl::StatusOr<AdminClient> AdminClient::Connect(const std::string& run_dir) {
   return AdminClient(v1::AdminService::NewStub(channel));
 }
 
+bool AdminClient::RecordStream::Read(std::string* text) {
+  v1::RecordJobReply reply;
+  if (!stream_->Read(&reply)) return false;
+  *text = std::move(*reply.mutable_data());
+  return true;
+}
+
+void AdminClient::RecordStream::Stop() {
+  if (!stopped_.exchange(true)) stream_->WritesDone();
+}
+
+absl::Status AdminClient::RecordStream::Finish() {
+  v1::RecordJobReply rest;
+  while (stream_->Read(&rest)) {
+  }
+  return FromGrpc(stream_->Finish());
+}
+
+std::unique_ptr<AdminClient::RecordStream> AdminClient::RecordJob(
+    const std::string& job, const std::string& device) {
+  auto record = std::make_unique<RecordStream>();
+  record->stream_ = stub_->RecordJob(&record->context_);
+  v1::RecordJobRequest request;
+  request.set_job(job);
+  request.set_device(device);
+  record->stream_->Write(request);  // A failure shows in Finish.
+  return record;
+}
+
 absl::StatusOr<v1::GetStatusResponse> AdminClient::GetStatus() {
   grpc::ClientContext context;
   SetDeadline(&context);

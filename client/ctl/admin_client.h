@@ -2,6 +2,9 @@
 #ifndef METS_CLIENT_CTL_ADMIN_CLIENT_H_
 #define METS_CLIENT_CTL_ADMIN_CLIENT_H_
 
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -22,14 +25,41 @@ std::string FindRunDir(const std::string& given);
 // which group may use the socket.
 absl::Status CheckSocket(const std::string& run_dir, const std::string& name);
 
-// One administrator's calls; each blocks for at most ten seconds.
+// One administrator's calls; each blocks for at most ten seconds, but for
+// RecordJob.
 class AdminClient {
  public:
+  // A recording that runs. Read is for one thread; Stop and Cancel for any.
+  class RecordStream {
+   public:
+    // The next part; false when there is none. Blocks.
+    bool Read(std::string* text);
+    // Asks for the end; what was recorded until then is still read.
+    void Stop();
+    // Ends it at once.
+    void Cancel() { context_.TryCancel(); }
+    bool stopped() const { return stopped_; }
+    // How it ended. REQUIRES: Read has returned false, or Cancel was called.
+    // ABORTED: the job's process has gone.
+    absl::Status Finish();
+
+   private:
+    friend class AdminClient;
+    grpc::ClientContext context_;
+    std::unique_ptr<
+        grpc::ClientReaderWriter<v1::RecordJobRequest, v1::RecordJobReply>>
+        stream_;
+    std::atomic<bool> stopped_{false};
+  };
+
   static absl::StatusOr<AdminClient> Connect(const std::string& run_dir);
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus();
   // NOT_FOUND, naming the jobs there are, for an unknown job.
   absl::Status SetLimit(const std::string& job, Bytes limit);
+  // Begins to record; `device` empty: the only one that the job uses.
+  std::unique_ptr<RecordStream> RecordJob(const std::string& job,
+                                          const std::string& device);
 
  private:
   explicit AdminClient(std::unique_ptr<v1::AdminService::Stub> stub)

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/admin_client.h"
+#include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
 #include "client/ctl/status_text.h"
 #include "common/base/bytes.h"
@@ -26,6 +27,8 @@ struct Arguments {
   std::string limit_size;
   int priority = 0;
   RunOptions run;
+  RecordOptions record;
+  double record_seconds = 0;
 };
 
 absl::Status Show(const Arguments& arguments, Parts parts) {
@@ -98,6 +101,27 @@ CLI::App* AddRun(CLI::App& app, Arguments* arguments) {
   return command;
 }
 
+CLI::App* AddRecord(CLI::App& app, Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(
+      "record", "Write the trace of a live job to a file, until Ctrl-C");
+  RecordOptions& record = arguments->record;
+  command->add_option("JOB", record.job, "Job name")->required();
+  command
+      ->add_option("FILE", record.file,
+                   "The file; compressed if it ends in .xz")
+      ->required();
+  command
+      ->add_option("--seconds", arguments->record_seconds,
+                   "Stop after this time")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command
+      ->add_option("--device", record.device,
+                   "The device, if the job uses several")
+      ->type_name("ID");
+  return command;
+}
+
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "metsctl: %s\n", std::string(status.message()).c_str());
@@ -121,6 +145,7 @@ int RunMetsctl(int argc, const char* const* argv) {
   CLI::App* jobs = AddShow(app, "jobs", "Show the jobs", &arguments);
   CLI::App* limit = AddLimit(app, &arguments);
   CLI::App* run = AddRun(app, &arguments);
+  CLI::App* record = AddRecord(app, &arguments);
   // CLI11 reports by exceptions; they end here.
   try {
     app.parse(argc, argv);
@@ -131,6 +156,13 @@ int RunMetsctl(int argc, const char* const* argv) {
   if (devices->parsed()) return Report(Show(arguments, {true, false, false}));
   if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
   if (limit->parsed()) return Report(SetLimit(arguments));
+  if (record->parsed()) {
+    if (arguments.record_seconds > 0) {
+      arguments.record.limit = absl::Seconds(arguments.record_seconds);
+    }
+    return Report(
+        RecordCommand(arguments.record, FindRunDir(arguments.run_dir)));
+  }
   if (run->count("--priority") > 0) {
     arguments.run.priority = arguments.priority;
   }

@@ -254,6 +254,8 @@ absl::Status Admission::BringBack(Device& device, Buffer* buffer,
 absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
                              uint64_t expected_bytes, Op** result) {
   *result = nullptr;
+  const bool recording = recorder_.on();
+  const char* name = recording ? TakeNextOpName() : nullptr;
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
   // What runs within an op must not wait: others may wait for that op.
   const bool counted = gate_.gating() && CurrentOp() == nullptr &&
@@ -295,6 +297,7 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
     RecycleOp(op);
     return absl::OkStatus();
   }
+  if (recording) op->recorded = RecordBegin(name, accesses, count);
   PushCurrentOp(op);
   *result = op;
   return absl::OkStatus();
@@ -328,6 +331,7 @@ void Device::UnpinAll(Op* op) {
 
 void Device::EndOp(Op* op) {
   RemoveCurrentOp(op);
+  if (op->recorded != 0) recorder_.EndOp(op->recorded);
   UnpinAll(op);
   if (!op->ranges.empty() || !op->chunks.empty()) {
     absl::MutexLock lock(&mutex_);

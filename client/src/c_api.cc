@@ -63,6 +63,13 @@ mets_status FromStatus(const absl::Status& status) {
   }
 }
 
+mets_status FromRecording(const absl::Status& status) {
+  if (status.ok()) return METS_OK;
+  return Fail(
+      absl::IsFailedPrecondition(status) ? METS_INVALID_ARGUMENT : METS_FAILED,
+      std::string(status.message()));
+}
+
 // Before the C++ runtime takes the process apart.
 void AtExit() {
   if (!InForkedChild()) session->Stop();
@@ -200,6 +207,30 @@ void mets_op_detach(mets_op* op) {
   if (op != nullptr) {
     mets::client::RemoveCurrentOp(reinterpret_cast<Op*>(op));
   }
+}
+
+void mets_op_name(mets_device* device, const char* name) {
+  if (ToDevice(device)->recording()) mets::client::SetNextOpName(name);
+}
+
+int mets_recording(mets_device* device) {
+  return ToDevice(device)->recording() ? 1 : 0;
+}
+
+mets_status mets_record_start(mets_device* device, const char* path) {
+  if (InForkedChild()) return Forked();
+  if (device == nullptr || path == nullptr) {
+    return Fail(METS_INVALID_ARGUMENT, "mets_record_start: bad argument");
+  }
+  return FromRecording(ToDevice(device)->StartRecording(path));
+}
+
+mets_status mets_record_stop(mets_device* device) {
+  if (InForkedChild()) return Forked();
+  if (device == nullptr) {
+    return Fail(METS_INVALID_ARGUMENT, "mets_record_stop: bad argument");
+  }
+  return FromRecording(ToDevice(device)->StopRecording());
 }
 
 mets_status mets_gate_enter(mets_device* device) {

@@ -158,7 +158,12 @@ bool Connection::Read(v1::DaemonMessage* message) {
 
 void Connection::Send(v1::ClientMessage message) {
   absl::MutexLock lock(&mutex_);
-  if (!stop_writing_) outbox_.push_back(std::move(message));
+  if (!stop_writing_ && !finish_writing_) outbox_.push_back(std::move(message));
+}
+
+void Connection::FinishWriting() {
+  absl::MutexLock lock(&mutex_);
+  finish_writing_ = true;
 }
 
 void Connection::Close() {
@@ -171,7 +176,7 @@ void Connection::Close() {
 
 void Connection::Write() {
   const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stop_writing_ || !outbox_.empty();
+    return stop_writing_ || finish_writing_ || !outbox_.empty();
   };
   for (;;) {
     v1::ClientMessage message;
@@ -179,6 +184,7 @@ void Connection::Write() {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(&ready));
       if (stop_writing_) return;
+      if (outbox_.empty()) break;
       message = std::move(outbox_.front());
       outbox_.pop_front();
     }
@@ -187,6 +193,7 @@ void Connection::Write() {
       return;
     }
   }
+  stream_->WritesDone();
 }
 
 void Connection::ReceiveDescriptors() {

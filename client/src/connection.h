@@ -48,6 +48,9 @@ class Connection {
   bool Read(v1::DaemonMessage* message);
   // Queues; never blocks.
   void Send(v1::ClientMessage message);
+  // After what is queued, tells the daemon that nothing follows; it then ends
+  // the stream. Does not block.
+  void FinishWriting();
   // Ends it, so that Read returns false. Idempotent.
   void Close();
 
@@ -76,6 +79,7 @@ class Connection {
   absl::Mutex mutex_;
   std::deque<v1::ClientMessage> outbox_ ABSL_GUARDED_BY(mutex_);
   bool stop_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finish_writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread writer_;
   std::thread receiver_;
 };

@@ -223,6 +223,10 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   METS_CHECK(buffer->word.TryMove(Phase::kFree, Phase::kResident,
                                   op != nullptr ? 1 : 0));
   if (op != nullptr) op->AddPin(buffer, true);
+  if (recorder_.on()) {
+    recorder_.Alloc(BufferPool::IdOf(*buffer),
+                    Bytes(static_cast<int64_t>(bytes)));
+  }
 }
 
 absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
@@ -240,6 +244,7 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
       slab->buffer()->MarkDirty();
       *address = slab->Allocate(options.bytes, mobility);
       slab->buffer()->mobility = slab->mobility();
+      if (recorder_.on()) recorder_.Write(BufferPool::IdOf(*slab->buffer()));
       return absl::OkStatus();
     }
   }
@@ -293,10 +298,12 @@ void Device::FreeBuffer(Buffer* buffer) {
   const int64_t bytes = static_cast<int64_t>(buffer->bytes);
   Op* op = CurrentOp();
   const bool own = op != nullptr && op->DropAllocated(buffer);
+  const uint64_t id = BufferPool::IdOf(*buffer);
   if (!buffer->word.MarkFreed()) {
     Log(LogLevel::kError, "mets_free of an address that was freed already");
     return;
   }
+  if (recorder_.on_after_free()) recorder_.Free(id);
   NoteLive(-bytes);
   if (own) buffer->word.Unpin();
   TryDispose(buffer, own ? op : nullptr);

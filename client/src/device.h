@@ -22,6 +22,8 @@
 #include "client/src/gate.h"
 #include "client/src/op.h"
 #include "client/src/range_cache.h"
+#include "client/src/record_file.h"
+#include "client/src/recorder.h"
 #include "client/src/slab_set.h"
 #include "client/src/step_meter.h"
 #include "client/src/uplink.h"
@@ -32,6 +34,7 @@ namespace mets::client {
 
 struct DeviceOptions {
   std::string id;
+  std::string job = "job";  // Names recordings.
   std::string kind;
   Bytes pool;
   Bytes limit;
@@ -53,7 +56,7 @@ struct DeviceTotals {
 //
 // The implementation is in device.cc (allocations), admission.h (ops),
 // device_move.cc (eviction, restores), device_report.cc (what the daemon is
-// told).
+// told), device_record.cc (recordings).
 class Device {
  public:
   static absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -86,6 +89,11 @@ class Device {
   void ResetPeak();
   void MemoryInfo(uint64_t* free, uint64_t* total);
 
+  // Recordings to a file of this process.
+  bool recording() const { return recorder_.on(); }
+  absl::Status StartRecording(const std::string& path);
+  absl::Status StopRecording();
+
   // Serves an access that no op announced: brings the buffer back and holds
   // it. False when `address` lies in no buffer. Blocks.
   bool ServeFault(const void* address);
@@ -114,6 +122,14 @@ class Device {
   void ForgetExtent(uint64_t extent_id);
   absl::Status RegisterExtent(uint64_t id, UniqueFd fd, Bytes size);
   bool KnowsExtent(uint64_t id);
+
+  // --- recordings for the daemon (device_record.cc)
+  // Begins or ends one. What cannot begin is answered with an error's line.
+  void OnRecord(const v1::Record& record);
+  // Sends what has been recorded since the last call.
+  void SendRecording();
+  // The process ends: sends the rest. False when there is no recording.
+  bool EndRecordings();
 
   // --- chunks
   // -------------------------------------------------------------------
@@ -233,6 +249,13 @@ class Device {
   void FillTotals(v1::Totals* totals);
   Bytes CachedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Recordings (device_record.cc).
+  absl::Status StartRecorder();
+  // The stream has broken: a recording for the daemon ends.
+  void BreakRecording();
+  uint64_t RecordBegin(const char* name, const mets_access* accesses,
+                       size_t count);
+
   Uplink& uplink_;
   const std::unique_ptr<MapDriver> driver_;
   const std::unique_ptr<AddressTable> table_;
@@ -245,6 +268,11 @@ class Device {
   std::atomic<bool> tight_{false};
   DeviceTotals totals_;
   std::atomic<int64_t> live_bytes_{0}, peak_live_bytes_{0};
+
+  Recorder recorder_;
+  absl::Mutex record_mutex_;                                  // Before mutex_.
+  uint64_t recording_id_ ABSL_GUARDED_BY(record_mutex_) = 0;  // 0: none.
+  std::unique_ptr<RecordFile> record_file_ ABSL_GUARDED_BY(record_mutex_);
 
   Gate gate_;
 

@@ -139,6 +139,7 @@ void Device::BeginEpoch(uint64_t old_epoch) {
 }
 
 void Device::Mute() {
+  BreakRecording();
   absl::MutexLock lock(&mutex_);
   muted_ = true;
   step_meter_.Forget();

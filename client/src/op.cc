@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <utility>
 
 namespace mets::client {
 namespace {
@@ -21,9 +22,10 @@ struct ThreadOps {
   StackEntry stack[kDepth];
   Op* free;
   size_t free_count;
+  const char* next_name;
 };
 __attribute__((tls_model("initial-exec"))) thread_local ThreadOps tls = {
-    0, {}, nullptr, 0};
+    0, {}, nullptr, 0, nullptr};
 
 // Ops of threads that have ended, or have too many.
 std::mutex shared_mutex;
@@ -84,6 +86,7 @@ Op* NewOp(Device* device) {
   }
   op->device = device;
   op->reserved = op->counted = op->section = false;
+  op->recorded = 0;
   op->tokens = 0;
   op->allocated_bytes = op->largest_bytes = op->allocated_count = 0;
   op->next_free = nullptr;
@@ -101,6 +104,10 @@ void RecycleOp(Op* op) {
   tls.free = op;
   ++tls.free_count;
 }
+
+void SetNextOpName(const char* name) { tls.next_name = name; }
+
+const char* TakeNextOpName() { return std::exchange(tls.next_name, nullptr); }
 
 Op* CurrentOp() {
   while (tls.depth > 0 && tls.depth <= kDepth) {

@@ -47,6 +47,8 @@ struct Op {
   uint64_t largest_bytes = 0;
   size_t allocated_count = 0;
 
+  uint64_t recorded = 0;  // Number in the recording; 0: not recorded.
+
   Op* next_free = nullptr;
 
   void AddPin(Buffer* buffer, bool allocated) {
@@ -77,6 +79,11 @@ struct Op {
 Op* NewOp(Device* device);
 // REQUIRES: it has neither pins nor a reservation.
 void RecycleOp(Op* op);
+
+// Names the next op that this thread begins while recording; the string is
+// borrowed until then. Null: none.
+void SetNextOpName(const char* name);
+const char* TakeNextOpName();
 
 // The thread's stack of ops: the innermost one that still runs, or null.
 Op* CurrentOp();

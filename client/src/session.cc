@@ -12,6 +12,7 @@
 #include "client/src/log.h"
 #include "common/base/status_macros.h"
 #include "common/device/host/host_map_driver.h"
+#include "common/trace/trace_format.h"
 
 namespace mets::client {
 namespace {
@@ -20,6 +21,8 @@ constexpr uint32_t kProtocolVersion = 1;
 constexpr absl::Duration kOpenTimeout = absl::Seconds(10);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(50);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(500);
+// How long the end of a process waits for the end of its recording.
+constexpr absl::Duration kLastWords = absl::Seconds(2);
 constexpr absl::Duration kReportPeriod = absl::Milliseconds(20);
 // On a device that is not tight, last uses are reported this seldom.
 constexpr int kRelaxedRounds = 10;
@@ -71,6 +74,16 @@ void Session::Stop() {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
     connection = connection_;
+  }
+  bool sending = false;
+  for (Device* device : Devices()) sending |= device->EndRecordings();
+  if (connection != nullptr && sending) {
+    connection->FinishWriting();
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return connection_ == nullptr;
+    };
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(&ended), kLastWords);
   }
   if (connection != nullptr) connection->Close();
   inbox_.Close();
@@ -269,6 +282,8 @@ void Session::Dispatch(v1::DaemonMessage message) {
       return OnGate(message.gate());
     case v1::DaemonMessage::kNotice:
       return Log(LogLevel::kNotice, message.notice().text());
+    case v1::DaemonMessage::kRecord:
+      return OnRecord(message.record());
     case v1::DaemonMessage::kWelcome:
     case v1::DaemonMessage::kBye:
     case v1::DaemonMessage::MESSAGE_NOT_SET:
@@ -291,6 +306,20 @@ void Session::OnSetLimits(const v1::SetLimits& limits) {
     device->SetLimits(Bytes(static_cast<int64_t>(limits.limit_bytes())),
                       limits.tight());
   }
+}
+
+void Session::OnRecord(const v1::Record& record) {
+  for (Device* device : Devices()) {
+    if (device->options().id == record.device()) {
+      return device->OnRecord(record);
+    }
+  }
+  v1::ClientMessage message;
+  v1::TraceChunk* chunk = message.mutable_trace_chunk();
+  chunk->set_recording_id(record.recording_id());
+  chunk->set_data(trace::FormatError("the process does not use the device"));
+  chunk->set_last(true);
+  Send(std::move(message));
 }
 
 void Session::OnGate(const v1::Gate& gate) {
@@ -349,6 +378,7 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
   char* end = driver->region_end();
   DeviceOptions options;
   options.id = ready.device();
+  options.job = settings_.job;
   options.kind = ready.kind();
   options.pool = Bytes(static_cast<int64_t>(ready.pool_bytes()));
   options.limit = Bytes(static_cast<int64_t>(welcome_.limit_bytes()));
@@ -376,6 +406,7 @@ void Session::Report() {
     for (Device* device : Devices()) {
       device->gate().Poll();
       device->ReportChanges(device->tight() || round % kRelaxedRounds == 0);
+      device->SendRecording();
     }
     absl::MutexLock lock(&mutex_);
     if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kReportPeriod)) {

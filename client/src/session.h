@@ -75,6 +75,7 @@ class Session : public Uplink {
   void SendSnapshots(bool first);
   void Dispatch(v1::DaemonMessage message);
   void OnDeviceReady(const v1::DeviceReady& ready);
+  void OnRecord(const v1::Record& record);
   void OnSetLimits(const v1::SetLimits& limits);
   void OnGate(const v1::Gate& gate);
   void OnBroken();

@@ -129,7 +129,8 @@ class XzWriter : public TextFileWriter {
                : absl::ResourceExhaustedError("no memory for the xz encoder");
   }
   absl::Status Append(absl::string_view text) override {
-    return Run(text, LZMA_RUN);
+    // The encoder takes a second call without input for an error.
+    return text.empty() ? absl::OkStatus() : Run(text, LZMA_RUN);
   }
   absl::Status Close() override {
     METS_RETURN_IF_ERROR(Run("", LZMA_FINISH));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/job_name.h"
+#include "daemon/transport/record_call.h"
 #include "daemon/transport/session_service.h"
 
 namespace mets::transport {
@@ -83,11 +84,13 @@ void FillStatus(const core::Status& status, v1::GetStatusResponse* response) {
 
 AdminService::AdminService(Epoch epoch, std::string version,
                            core::InputSink& sink,
-                           const core::StatusSource& status, const Clock& clock)
+                           const core::StatusSource& status,
+                           Recordings& recordings, const Clock& clock)
     : epoch_(epoch),
       version_(std::move(version)),
       sink_(sink),
       status_(status),
+      recordings_(recordings),
       clock_(clock),
       started_(clock.Now()) {}
 
@@ -128,6 +131,11 @@ grpc::ServerUnaryReactor* AdminService::SetLimit(
   open_[input.call] = reactor;
   sink_.Post(std::move(input));
   return reactor;
+}
+
+grpc::ServerBidiReactor<v1::RecordJobRequest, v1::RecordJobReply>*
+AdminService::RecordJob(grpc::CallbackServerContext*) {
+  return RecordCall::Start(recordings_);
 }
 
 void AdminService::AnswerSetLimit(const core::JobLimitSet& answer) {

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "daemon/core/ports.h"
+#include "daemon/transport/recordings.h"
 #include "mets/v1/admin.grpc.pb.h"
 
 namespace mets::transport {
@@ -21,12 +22,14 @@ namespace mets::transport {
 // and the policy.
 void FillStatus(const core::Status& status, v1::GetStatusResponse* response);
 
-// Thread-safe. Sink, source and clock are borrowed. A SetLimit is answered when
-// the core has decided (AnswerSetLimit); Abort answers those that are open.
+// Thread-safe. Sink, source, recordings and clock are borrowed. A SetLimit is
+// answered when the core has decided (AnswerSetLimit); Abort answers those that
+// are open.
 class AdminService : public v1::AdminService::CallbackService {
  public:
   AdminService(Epoch epoch, std::string version, core::InputSink& sink,
-               const core::StatusSource& status, const Clock& clock);
+               const core::StatusSource& status, Recordings& recordings,
+               const Clock& clock);
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -34,6 +37,9 @@ class AdminService : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* SetLimit(grpc::CallbackServerContext* context,
                                      const v1::SetLimitRequest* request,
                                      v1::SetLimitResponse* response) override;
+
+  grpc::ServerBidiReactor<v1::RecordJobRequest, v1::RecordJobReply>* RecordJob(
+      grpc::CallbackServerContext* context) override;
 
   void AnswerSetLimit(const core::JobLimitSet& answer);
   void Abort();
@@ -43,6 +49,7 @@ class AdminService : public v1::AdminService::CallbackService {
   const std::string version_;
   core::InputSink& sink_;
   const core::StatusSource& status_;
+  Recordings& recordings_;
   const Clock& clock_;
   const absl::Time started_;
   absl::Mutex mutex_;

@@ -1,9 +1,11 @@
 #include "daemon/transport/session_registry.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/bytes.h"
 
 namespace mets::transport {
@@ -135,6 +137,7 @@ void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
   opened.recovers = FindExpected(record.process);
   opened.expects_snapshot = hello.reconnect() || opened.recovers.ok();
   record.phase = Phase::kOpen;
+  record.job = hello.job();
   record.welcomes_owed = 1;
   sink_.Post(std::move(opened));
 }
@@ -210,12 +213,13 @@ void SessionRegistry::PostFrom(const ClientStream* stream, SessionId session,
   sink_.Post(std::move(input));
 }
 
-void SessionRegistry::Detach(const ClientStream* stream, SessionId session) {
+bool SessionRegistry::Detach(const ClientStream* stream, SessionId session) {
   absl::MutexLock lock(&mutex_);
   Record* record = FindRecord(session);
-  if (record == nullptr || record->stream.get() != stream) return;
+  if (record == nullptr || record->stream.get() != stream) return false;
   record->stream = nullptr;
   if (record->phase == Phase::kOpen) sink_.Post(core::SessionLost{session});
+  return true;
 }
 
 Route SessionRegistry::Find(SessionId session) const {
@@ -240,6 +244,50 @@ Route SessionRegistry::Refuse(SessionId session) {
   if (record == nullptr) return {};
   record->phase = Phase::kRefused;
   return {record->stream, record->descriptors};
+}
+
+void SessionRegistry::NoteDevice(SessionId session, const std::string& device) {
+  absl::MutexLock lock(&mutex_);
+  Record* record = FindRecord(session);
+  if (record == nullptr) return;
+  std::vector<std::string>& known = record->devices;
+  if (std::find(known.begin(), known.end(), device) == known.end()) {
+    known.push_back(device);
+  }
+}
+
+absl::StatusOr<JobOnDevice> SessionRegistry::FindJob(
+    const std::string& job, const std::string& device) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<JobOnDevice> found;
+  std::vector<std::string> texts;
+  std::set<std::string> jobs;
+  for (const auto& [session, record] : records_) {
+    if (record->phase != Phase::kOpen || record->stream == nullptr) continue;
+    jobs.insert(record->job);
+    if (record->job != job) continue;
+    for (const std::string& used : record->devices) {
+      if (!device.empty() && used != device) continue;
+      found.push_back({session, used});
+      texts.push_back(
+          absl::StrCat("process ", record->process.pid, " on ", used));
+    }
+  }
+  if (found.size() == 1) return found[0];
+  const std::string where = device.empty() ? "" : absl::StrCat(" on ", device);
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "no process of a job '", job, "' is connected", where,
+        jobs.empty()
+            ? "; no job is"
+            : absl::StrCat("; there are: ", absl::StrJoin(jobs, ", "))));
+  }
+  std::sort(texts.begin(), texts.end());
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job '", job, "' has more than one session", where, ": ",
+      absl::StrJoin(texts, ", "),
+      "; only one can be recorded: give the process to be recorded a job name "
+      "of its own, or name the device"));
 }
 
 std::vector<SessionIdentity> SessionRegistry::Identities() const {

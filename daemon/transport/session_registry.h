@@ -50,6 +50,12 @@ struct Route {
   std::shared_ptr<FdConnection> descriptors;
 };
 
+// A session that uses a device.
+struct JobOnDevice {
+  SessionId session;
+  std::string device;
+};
+
 struct RegistryOptions {
   SessionId first_session;  // Ids of this daemon start here.
   // Sessions of an earlier daemon whose processes live.
@@ -101,8 +107,8 @@ class SessionRegistry {
   void PostFrom(const ClientStream* stream, SessionId session,
                 core::Input input);
 
-  // The stream has ended.
-  void Detach(const ClientStream* stream, SessionId session);
+  // The stream has ended. True when it was the session's.
+  bool Detach(const ClientStream* stream, SessionId session);
 
   // --- to sessions -----------------------------------------------------------
 
@@ -113,6 +119,14 @@ class SessionRegistry {
   Route Welcome(SessionId session);
   // The same for a refusal, which closes it for good.
   Route Refuse(SessionId session);
+
+  // A session has got the use of a device.
+  void NoteDevice(SessionId session, const std::string& device);
+  // The only session of the job on the device (empty: on any). NOT_FOUND when
+  // there is none, FAILED_PRECONDITION when there are several; the text says
+  // what there is.
+  absl::StatusOr<JobOnDevice> FindJob(const std::string& job,
+                                      const std::string& device) const;
 
   std::vector<SessionIdentity> Identities() const;
   // Every open stream.
@@ -128,6 +142,8 @@ class SessionRegistry {
     uint64_t connection = 0;
     std::shared_ptr<FdConnection> descriptors;
     std::shared_ptr<ClientStream> stream;
+    std::string job;
+    std::vector<std::string> devices;  // That it uses.
     // Welcomes that the core still owes: one for each SessionOpened or
     // SessionResumed. Until the last one, actions are for an earlier stream.
     int welcomes_owed = 0;

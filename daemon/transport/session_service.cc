@@ -20,8 +20,12 @@ class RefusedStream
 }  // namespace
 
 SessionService::SessionService(SessionServiceOptions options,
-                               SessionRegistry& registry, const Clock& clock)
-    : options_(options), registry_(registry), clock_(clock) {}
+                               SessionRegistry& registry,
+                               Recordings& recordings, const Clock& clock)
+    : options_(options),
+      registry_(registry),
+      recordings_(recordings),
+      clock_(clock) {}
 
 grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage>*
 SessionService::Connect(grpc::CallbackServerContext* context) {

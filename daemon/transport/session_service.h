@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
+#include "daemon/transport/recordings.h"
 #include "daemon/transport/session_registry.h"
 #include "mets/v1/session.grpc.pb.h"
 
@@ -28,11 +29,12 @@ struct SessionServiceOptions {
 };
 
 // Serves Connect with one SessionStream for each call. Thread-safe. The
-// registry and the clock are borrowed and must outlive every stream.
+// registry, the recordings and the clock are borrowed and must outlive every
+// stream.
 class SessionService : public v1::SessionService::CallbackService {
  public:
   SessionService(SessionServiceOptions options, SessionRegistry& registry,
-                 const Clock& clock);
+                 Recordings& recordings, const Clock& clock);
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage>* Connect(
       grpc::CallbackServerContext* context) override;
@@ -43,6 +45,7 @@ class SessionService : public v1::SessionService::CallbackService {
   // --- for the streams ----------------------------------------------------
   const SessionServiceOptions& options() const { return options_; }
   SessionRegistry& registry() { return registry_; }
+  Recordings& recordings() { return recordings_; }
   const Clock& clock() const { return clock_; }
   void StreamEnded();
   void CountUnresponsive();
@@ -53,6 +56,7 @@ class SessionService : public v1::SessionService::CallbackService {
  private:
   const SessionServiceOptions options_;
   SessionRegistry& registry_;
+  Recordings& recordings_;
   const Clock& clock_;
   mutable absl::Mutex mutex_;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;

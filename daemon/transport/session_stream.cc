@@ -132,6 +132,8 @@ bool SessionStream::HandleHello() {
         service_.registry().Attach(incoming_.hello(), shared_from_this());
     status = session.status();
     if (status.ok()) {
+      // No recording outlives its stream.
+      service_.recordings().OnStreamEnded(*session);
       absl::MutexLock lock(&mutex_);
       session_ = *session;
     }
@@ -145,6 +147,10 @@ bool SessionStream::HandleMessage() {
   {
     absl::MutexLock lock(&mutex_);
     session = session_;
+  }
+  if (incoming_.has_trace_chunk()) {
+    service_.recordings().OnChunk(session, incoming_.trace_chunk());
+    return true;
   }
   absl::StatusOr<std::optional<core::Input>> input =
       FromClient(incoming_, session, service_.options().epoch);
@@ -164,7 +170,9 @@ void SessionStream::OnDone() {
     absl::MutexLock lock(&mutex_);
     session = session_;
   }
-  if (session.ok()) service_.registry().Detach(this, session);
+  if (session.ok() && service_.registry().Detach(this, session)) {
+    service_.recordings().OnStreamEnded(session);
+  }
   SessionService& service = service_;
   self_.reset();  // Perhaps the last owner.
   service.StreamEnded();

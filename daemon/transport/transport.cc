@@ -53,8 +53,10 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
       descriptors_(descriptors),
       clock_(clock),
       registry_(options_.registry, sink),
-      session_service_(ServiceOptions(options_), registry_, clock),
-      admin_service_(options_.epoch, options_.version, sink, status, clock) {}
+      recordings_(registry_),
+      session_service_(ServiceOptions(options_), registry_, recordings_, clock),
+      admin_service_(options_.epoch, options_.version, sink, status,
+                     recordings_, clock) {}
 
 Transport::~Transport() { Stop(absl::ZeroDuration()); }
 
@@ -111,6 +113,7 @@ void Transport::Stop(absl::Duration grace) {
     stream->Close(absl::UnavailableError("metsd has stopped"));
   }
   admin_service_.Abort();
+  recordings_.Abort();
   session_service_.AwaitNoStreams(absl::Now() + grace);
   const auto now = absl::ToChronoTime(absl::Now());
   if (session_server_ != nullptr) session_server_->Shutdown(now);
@@ -137,6 +140,13 @@ void Transport::Handle(const core::Refuse& action) {
   if (route.stream == nullptr) return;
   route.stream->Send(ToMessage(action, options_.epoch));
   route.stream->Close(absl::FailedPreconditionError(action.reason));
+}
+
+void Transport::Handle(const core::DeviceReady& action) {
+  const Route route = registry_.Find(action.session);
+  if (route.stream == nullptr) return;
+  if (action.error.empty()) registry_.NoteDevice(action.session, action.device);
+  route.stream->Send(ToMessage(action, options_.epoch));
 }
 
 void Transport::Handle(const core::Grant& action) {

@@ -15,6 +15,7 @@
 #include "daemon/core/ports.h"
 #include "daemon/transport/admin_service.h"
 #include "daemon/transport/fd_server.h"
+#include "daemon/transport/recordings.h"
 #include "daemon/transport/session_registry.h"
 #include "daemon/transport/session_service.h"
 #include "daemon/transport/socket_files.h"
@@ -72,6 +73,7 @@ class Transport : public core::SessionPort {
 
   void Handle(const core::Welcome& action);
   void Handle(const core::Refuse& action);
+  void Handle(const core::DeviceReady& action);
   void Handle(const core::Grant& action);
   void Handle(const core::EvictOrder& action);
   void Handle(const core::SendBye& action);
@@ -84,6 +86,7 @@ class Transport : public core::SessionPort {
   const core::DescriptorSource& descriptors_;
   const Clock& clock_;
   SessionRegistry registry_;
+  Recordings recordings_;
   SessionService session_service_;
   AdminService admin_service_;
   std::unique_ptr<FdServer> fd_server_;

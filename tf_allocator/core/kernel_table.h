@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tf_allocator/core/kernel_needs.h"
@@ -14,17 +16,23 @@
 
 namespace mets {
 
-// One kernel. `kind` and `variables` do not change; `needs` is thread-safe.
+// One kernel. `kind`, `variables` and `type` do not change; `needs` is thread-safe.
 class KernelState {
  public:
+  // `type`: the op's type, such as "MatMul".
   KernelState(const void* kernel, uint64_t identity, OpKind kind,
-              VariableUse variables)
-      : kernel(kernel), identity(identity), kind(kind), variables(variables) {}
+              VariableUse variables, std::string type)
+      : kernel(kernel),
+        identity(identity),
+        kind(kind),
+        variables(variables),
+        type(std::move(type)) {}
 
   const void* const kernel;
   const uint64_t identity;
   const OpKind kind;
   const VariableUse variables;
+  const std::string type;
 
   // Created by the first call.
   KernelNeeds* needs();

@@ -26,6 +26,8 @@ struct MetsApi {
   decltype(&mets_op_begin) op_begin = nullptr;
   decltype(&mets_op_end) op_end = nullptr;
   decltype(&mets_op_detach) op_detach = nullptr;
+  decltype(&mets_recording) recording = nullptr;
+  decltype(&mets_op_name) op_name = nullptr;
   decltype(&mets_get_stats) get_stats = nullptr;
   decltype(&mets_reset_peak) reset_peak = nullptr;
 };

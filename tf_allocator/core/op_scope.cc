@@ -4,6 +4,14 @@ namespace mets {
 
 thread_local OpScope* OpScope::current_ = nullptr;
 
+mets_status OpScope::BeginMetsOp(const mets_access* accesses, size_t count,
+                                 uint64_t expected, mets_op** op) {
+  const MetsApi& api = memory_->api();
+  mets_device* device = memory_->device();
+  if (api.recording(device) != 0) api.op_name(device, state_->type.c_str());
+  return api.op_begin(device, nullptr, accesses, count, expected, op);
+}
+
 OpScope::BeginResult OpScope::Begin(AccessList* accesses, uint64_t signature,
                                     std::string* error) {
   signature_ = signature;
@@ -20,8 +28,7 @@ OpScope::BeginResult OpScope::Begin(AccessList* accesses, uint64_t signature,
     expected = METS_UNKNOWN;
   }
   const mets_status status =
-      memory_->api().op_begin(memory_->device(), nullptr, accesses->data(),
-                              accesses->size(), expected, &op_);
+      BeginMetsOp(accesses->data(), accesses->size(), expected, &op_);
   begun_ = status == METS_OK;
   if (begun_ || status == METS_FORKED) return BeginResult::kOk;
   *error = memory_->api().last_error();
@@ -31,8 +38,7 @@ OpScope::BeginResult OpScope::Begin(AccessList* accesses, uint64_t signature,
 
 bool OpScope::BeginForAllocation(std::string* error) {
   if (begun_ || !tracks_) return true;
-  const mets_status status = memory_->api().op_begin(
-      memory_->device(), nullptr, nullptr, 0, METS_UNKNOWN, &op_);
+  const mets_status status = BeginMetsOp(nullptr, 0, METS_UNKNOWN, &op_);
   begun_ = status == METS_OK;
   if (begun_ || status == METS_FORKED) return true;
   failure_ = *error = memory_->api().last_error();
@@ -76,8 +82,7 @@ bool OpScope::NoteOutput(const void* buffer) {
 void OpScope::Upgrade(const void* buffer) {
   const mets_access access = {buffer, 0, METS_WRITE};
   mets_op* op = nullptr;
-  const mets_status status =
-      memory_->api().op_begin(memory_->device(), nullptr, &access, 1, 0, &op);
+  const mets_status status = BeginMetsOp(&access, 1, 0, &op);
   if (status == METS_OK) memory_->api().op_end(op, nullptr);
 }
 

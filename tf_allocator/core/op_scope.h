@@ -115,6 +115,10 @@ class OpScope {
   void NoteFailure(const std::string& text) { failure_ = text; }
 
  private:
+  // Asks METS to begin an op.
+  mets_status BeginMetsOp(const mets_access* accesses, size_t count,
+                          uint64_t expected, mets_op** op);
+
   static constexpr size_t kAllocated = 16;
   struct Allocated {
     void* address;  // null: freed

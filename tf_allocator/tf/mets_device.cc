@@ -40,7 +40,7 @@ std::unique_ptr<KernelState> MakeState(const OpKernel& kernel) {
     kind = OpKind::kKeep;
   }
   return std::make_unique<KernelState>(&kernel, IdentityOf(kernel), kind,
-                                       VariableUseOfOp(type));
+                                       VariableUseOfOp(type), type);
 }
 
 // Adds METS' text to the error that TensorFlow made of a failed allocation.

@@ -246,6 +246,31 @@ METS_EXPORT void mets_op_allocated(const mets_op* op, uint64_t* bytes,
  * that its later allocations are not the op's. */
 METS_EXPORT void mets_op_detach(mets_op* op);
 
+/* ---- recordings ------------------------------------------------------------ */
+
+/* A recording is a trace of what the process does with the device's buffers
+ * (docs/trace_format.md): allocations, frees, ops and what they touch. One runs
+ * at a time on a device; an operator starts them with `metsctl record`, the
+ * program itself with mets_record_start. */
+
+/* Records to a file of this process, compressed when the path ends in ".xz".
+ * METS_INVALID_ARGUMENT when a recording runs; METS_FAILED when the file cannot
+ * be created. */
+METS_EXPORT mets_status mets_record_start(mets_device* device,
+                                          const char* path);
+
+/* Ends that recording and completes its file; blocks for the disk.
+ * METS_INVALID_ARGUMENT when there is none; METS_FAILED when the file could not
+ * be written, or ends early. */
+METS_EXPORT mets_status mets_record_stop(mets_device* device);
+
+/* Whether a recording runs, at the cost of one load. */
+METS_EXPORT int mets_recording(mets_device* device);
+
+/* Names the next op that the calling thread begins, if a recording runs; `name`
+ * is kept as a pointer and must stay valid (an op's type, such as "MatMul"). */
+METS_EXPORT void mets_op_name(mets_device* device, const char* name);
+
 /* ---- turns ----------------------------------------------------------------- */
 
 /* When the working sets of several jobs do not fit into the device together,

@@ -21,6 +21,7 @@ void Write(const std::string& path, const std::string& text) {
   ASSERT_TRUE(writer.ok()) << writer.status();
   const size_t half = text.size() / 2;
   ASSERT_TRUE((*writer)->Append(text.substr(0, half)).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE((*writer)->Append("").ok());
   ASSERT_TRUE((*writer)->Append(text.substr(half)).ok());
   ASSERT_TRUE((*writer)->Close().ok());
 }

@@ -14,7 +14,7 @@ class KernelTableTest : public ::testing::Test {
   KernelState* Get(const void* kernel, uint64_t identity) {
     return table_.Get(kernel, identity, [&] {
       return std::make_unique<KernelState>(kernel, identity, OpKind::kCompute,
-                                           VariableUse::kWrite);
+                                           VariableUse::kWrite, "MatMul");
     });
   }
   KernelTable table_;

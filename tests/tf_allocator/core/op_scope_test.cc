@@ -75,7 +75,7 @@ class OpScopeTest : public ::testing::Test {
   static void Free(void* address) { memory_.Free(address); }
 
   static DeviceMemory& memory_;
-  KernelState state_{this, 0, OpKind::kCompute, VariableUse::kWrite};
+  KernelState state_{this, 0, OpKind::kCompute, VariableUse::kWrite, "MatMul"};
 };
 DeviceMemory& OpScopeTest::memory_ = Memory();
 
