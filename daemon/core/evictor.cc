@@ -21,11 +21,12 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   VictimIndex& victims = device.victims;
   victims.Wake(state_.now);
   victims.Freeze();
-  Gather(goal,
-         goal.only == nullptr
-             ? VictimWalk(victims, state_.now, priority)
-             : VictimWalk(victims, state_.now, priority, goal.only->sessions),
-         &round);
+  VictimWalk walk =
+      goal.only == nullptr
+          ? VictimWalk(victims, state_.now, priority)
+          : VictimWalk(victims, state_.now, priority, goal.only->sessions);
+  Gather(goal, &walk, &round);
+  victims.DropHeads(walk.stale());
   victims.Thaw(state_.now);
   if (round.chosen < goal.bytes) NoteSessions(goal, &round);
   for (auto& [id, share] : round.shares) Issue(goal.device, share);
@@ -34,17 +35,17 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   return std::min(round.chosen, goal.bytes);
 }
 
-void Evictor::Gather(const ReclaimGoal& goal, VictimWalk walk, Round* round) {
+void Evictor::Gather(const ReclaimGoal& goal, VictimWalk* walk, Round* round) {
   Candidate candidate;
   while (!Enough(goal, *round)) {
     if (round->chosen >= goal.bytes && !round->only_spares) {
       round->only_spares = true;
       std::vector<SessionId> sessions;
       for (const auto& [id, share] : round->shares) sessions.push_back(id);
-      walk.KeepOnly(sessions);
+      walk->KeepOnly(std::move(sessions));
     }
-    if (!walk.Next(&candidate)) break;
-    Choose(candidate, goal, &walk, round);
+    if (!walk->Next(&candidate)) break;
+    Choose(candidate, goal, walk, round);
   }
 }
 

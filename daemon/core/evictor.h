@@ -58,7 +58,7 @@ class Evictor {
 
   using Candidate = VictimWalk::Candidate;
 
-  void Gather(const ReclaimGoal& goal, VictimWalk walk, Round* round);
+  void Gather(const ReclaimGoal& goal, VictimWalk* walk, Round* round);
   // Says what is not to be looked at again by leaving it.
   void Choose(const Candidate& candidate, const ReclaimGoal& goal,
               VictimWalk* walk, Round* round);

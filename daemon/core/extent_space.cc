@@ -2,58 +2,95 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "common/base/check.h"
 
 namespace mets::core {
+namespace {
+
+// How many of the size asked for are set aside, where there are.
+constexpr int64_t kInARow = 32;
+
+}  // namespace
 
 ExtentSpace::ExtentSpace(Bytes size) : size_(size), free_(size) {
-  ranges_.emplace(Bytes(), size);
+  Add(Bytes(), size);
 }
 
 std::optional<Bytes> ExtentSpace::TakeWhole(Bytes size) {
-  if (size > free_) return std::nullopt;
-  for (auto it = ranges_.begin(); it != ranges_.end(); ++it) {
-    if (it->second >= size) return TakeFrom(it, size).offset;
+  if (aside_.size < size) {
+    PutAside();
+    auto fit = by_size_.lower_bound({size * kInARow, Bytes()});
+    if (fit == by_size_.end()) fit = by_size_.lower_bound({size, Bytes()});
+    if (fit == by_size_.end()) return std::nullopt;
+    const auto range = ranges_.find(fit->second);
+    aside_ = {range->first, range->second};
+    Remove(range);
   }
-  return std::nullopt;
+  const Bytes offset = aside_.offset;
+  aside_.offset += size;
+  aside_.size -= size;
+  free_ -= size;
+  return offset;
+}
+
+void ExtentSpace::PutAside() {
+  const Part part = std::exchange(aside_, {});
+  if (part.size.is_zero()) return;
+  free_ -= part.size;
+  Give(part.offset, part.size);
+}
+
+void ExtentSpace::Add(Bytes offset, Bytes size) {
+  ranges_.emplace(offset, size);
+  by_size_.emplace(size, offset);
+}
+
+ExtentSpace::Ranges::iterator ExtentSpace::Remove(Ranges::iterator range) {
+  by_size_.erase({range->second, range->first});
+  return ranges_.erase(range);
 }
 
 ExtentSpace::Part ExtentSpace::TakePart(Bytes most) {
+  PutAside();
   METS_CHECK(!ranges_.empty()) << "taking from a full extent";
   auto it = ranges_.begin();
   return TakeFrom(it, std::min(most, it->second));
 }
 
-ExtentSpace::Part ExtentSpace::TakeFrom(std::map<Bytes, Bytes>::iterator range,
-                                        Bytes size) {
+ExtentSpace::Part ExtentSpace::TakeFrom(Ranges::iterator range, Bytes size) {
   const Bytes offset = range->first;
   const Bytes rest = range->second - size;
-  ranges_.erase(range);
-  if (!rest.is_zero()) ranges_.emplace(offset + size, rest);
+  Remove(range);
+  if (!rest.is_zero()) Add(offset + size, rest);
   free_ -= size;
   return {offset, size};
 }
 
 void ExtentSpace::Give(Bytes offset, Bytes size) {
+  METS_CHECK(offset + size <= aside_.offset ||
+             aside_.offset + aside_.size <= offset || aside_.size.is_zero())
+      << "bytes given back twice at " << offset;
   free_ += size;
   auto next = ranges_.lower_bound(offset);
   METS_CHECK(next == ranges_.end() || offset + size <= next->first)
       << "bytes given back twice at " << offset;
   if (next != ranges_.end() && next->first == offset + size) {
     size += next->second;
-    next = ranges_.erase(next);
+    next = Remove(next);
   }
   if (next != ranges_.begin()) {
     auto before = std::prev(next);
     METS_CHECK(before->first + before->second <= offset)
         << "bytes given back twice at " << offset;
     if (before->first + before->second == offset) {
-      before->second += size;
-      return;
+      offset = before->first;
+      size += before->second;
+      Remove(before);
     }
   }
-  ranges_.emplace(offset, size);
+  Add(offset, size);
 }
 
 }  // namespace mets::core

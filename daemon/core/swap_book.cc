@@ -99,7 +99,7 @@ std::optional<SlotId> SwapBook::Allocate(DomainId domain, Bytes size,
   entry.domain = domain;
   entry.owner = owner;
   Count(entry) += size;
-  slots_.emplace(id, std::move(entry));
+  slots_.emplace_hint(slots_.end(), id, std::move(entry));
   return id;
 }
 

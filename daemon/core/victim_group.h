@@ -15,6 +15,7 @@ namespace mets::core {
 struct Buffer;
 struct Session;
 struct VictimGroup;
+struct VictimOwner;
 
 // What buffers of a group have in common.
 struct VictimKind {
@@ -38,6 +39,8 @@ struct VictimEntry {
   Bytes size;
   BufferId id;
   Buffer* buffer = nullptr;
+  // As of the buffer: whoever compares scores need not look at it.
+  mutable absl::Time last_use, next_use;
 
   friend bool operator<(const VictimEntry& a, const VictimEntry& b) {
     return std::tie(b.key, b.size, a.id) < std::tie(a.key, a.size, b.id);
@@ -50,7 +53,9 @@ struct VictimHead {
   Bytes size;
   SessionId session;
   BufferId buffer;
-  const VictimGroup* group = nullptr;
+  VictimGroup* group = nullptr;
+  const VictimOwner* owner = nullptr;
+  absl::Time last_use, next_use;
 
   friend bool operator<(const VictimHead& a, const VictimHead& b) {
     return std::tie(b.key, b.size, a.session, a.buffer) <
@@ -69,12 +74,18 @@ struct VictimHeadsKey {
            std::tie(b.priority, b.weight, b.kind);
   }
 };
-using AllVictimHeads = std::map<VictimHeadsKey, VictimHeads>;  // None is empty.
+// The heads of like groups, and which of the best ones is theirs.
+struct VictimHeadSet {
+  VictimHeads heads;  // Not empty.
+  size_t best = 0;
+};
+using AllVictimHeads = std::map<VictimHeadsKey, VictimHeadSet>;
 
 // A session's part of a VictimIndex.
 struct VictimOwner {
   const Session* session = nullptr;
-  // It can follow an order to evict now. Only then its groups have heads.
+  // It can follow an order to evict now. Then its groups have heads; others may
+  // have them too, until a walk meets them.
   bool takes_part = false;
   int priority = 0;
   int weight = 1;

@@ -15,6 +15,12 @@ int SizeClass(Bytes size) {
   return size_class;
 }
 
+absl::Time NextUse(absl::Time next_use, absl::Time not_before) {
+  if (not_before == absl::InfinitePast()) return next_use;
+  if (next_use == absl::InfiniteFuture()) return not_before;
+  return std::max(next_use, not_before);
+}
+
 absl::Status Broken(const VictimOwner& owner, absl::string_view what) {
   return absl::InternalError(absl::StrCat(
       "victims of session ", owner.session->id.value(), ": ", what));
@@ -22,21 +28,21 @@ absl::Status Broken(const VictimOwner& owner, absl::string_view what) {
 
 }  // namespace
 
-VictimFacts VictimIndex::Facts(const Buffer& buffer,
-                               absl::Time not_before) const {
+VictimFacts VictimIndex::Facts(Bytes size, bool clean, absl::Time last_use,
+                               absl::Time next_use) const {
   VictimFacts facts;
-  facts.size = buffer.size;
-  facts.last_use = buffer.last_use;
-  facts.next_use = buffer.next_use;
-  if (not_before != absl::InfinitePast()) {
-    const bool known = buffer.next_use != absl::InfiniteFuture();
-    facts.next_use = known ? std::max(buffer.next_use, not_before) : not_before;
-  }
-  facts.clean = buffer.slot.ok();
-  facts.copy_time =
-      absl::Seconds(static_cast<double>(buffer.size.count()) *
-                    (facts.clean ? 1 : 2) / bus_bytes_per_second_);
+  facts.size = size;
+  facts.last_use = last_use;
+  facts.next_use = next_use;
+  facts.clean = clean;
+  facts.copy_time = absl::Nanoseconds(
+      static_cast<int64_t>(nanoseconds_per_byte_ * (clean ? 1 : 2) *
+                           static_cast<double>(size.count())));
   return facts;
+}
+
+VictimFacts VictimIndex::FactsOf(const Buffer& buffer) const {
+  return Facts(buffer.size, buffer.slot.ok(), buffer.last_use, buffer.next_use);
 }
 
 VictimKind VictimIndex::KindOf(const VictimFacts& facts) const {
@@ -44,10 +50,23 @@ VictimKind VictimIndex::KindOf(const VictimFacts& facts) const {
           facts.next_use != absl::InfiniteFuture()};
 }
 
-double VictimIndex::Score(const VictimOwner& owner, const Buffer& buffer,
+double VictimIndex::Weigh(const VictimFacts& facts, int weight,
                           absl::Time now) const {
-  const double score = policy_.Score(now, Facts(buffer, owner.not_before));
-  return score > 0 ? score / owner.weight : score * owner.weight;
+  const double score = policy_.Score(now, facts);
+  return score > 0 ? score / weight : score * weight;
+}
+
+double VictimIndex::Score(const VictimGroup& group, const VictimEntry& entry,
+                          absl::Time now) const {
+  return Weigh(Facts(entry.size, group.kind.clean, entry.last_use,
+                     NextUse(entry.next_use, group.owner->not_before)),
+               group.owner->weight, now);
+}
+
+double VictimIndex::Score(const VictimHeadsKey& key, const VictimHead& head,
+                          absl::Time now) const {
+  return Weigh(Facts(head.size, key.kind.clean, head.last_use, head.next_use),
+               key.weight, now);
 }
 
 VictimIndex::Member& VictimIndex::MemberOf(const Session& session) {
@@ -56,7 +75,7 @@ VictimIndex::Member& VictimIndex::MemberOf(const Session& session) {
   return it->second;
 }
 
-const VictimIndex::Groups* VictimIndex::GroupsOf(SessionId session) const {
+VictimIndex::Groups* VictimIndex::GroupsOf(SessionId session) {
   auto it = members_.find(session);
   if (it == members_.end() || !it->second.owner.takes_part) return nullptr;
   return &it->second.groups;
@@ -77,11 +96,17 @@ void VictimIndex::Update(const Session& session, Buffer& buffer,
         {buffer.skip_until, session.id, buffer.id, &buffer, &session});
     return;
   }
-  const VictimFacts facts = Facts(buffer, absl::InfinitePast());
+  const VictimFacts facts = FactsOf(buffer);
   const VictimKind kind = KindOf(facts);
-  const VictimEntry entry{policy_.Key(facts), buffer.size, buffer.id, &buffer};
+  const VictimEntry entry{policy_.Key(facts), buffer.size,
+                          buffer.id,          &buffer,
+                          buffer.last_use,    buffer.next_use};
   if (buffer.place.group != nullptr && buffer.place.group->kind == kind &&
       buffer.place.entry->key == entry.key) {
+    buffer.place.entry->last_use = entry.last_use;
+    buffer.place.entry->next_use = entry.next_use;
+    VictimGroup& group = *buffer.place.group;
+    if (buffer.place.entry == group.entries.begin()) PlaceHead(group);
     return;
   }
   Take(session, buffer);
@@ -134,9 +159,14 @@ void VictimIndex::RemoveAll(SessionId session, BufferTable& buffers) {
 
 void VictimIndex::SetOwner(const VictimOwner& owner) {
   Member& member = MemberOf(*owner.session);
-  if (member.owner == owner) return;
-  member.owner = owner;
-  for (auto& [kind, group] : member.groups) PlaceHead(group);
+  VictimOwner same = owner;
+  same.takes_part = member.owner.takes_part;
+  const bool only_that = same == member.owner;
+  const bool took_part = std::exchange(member.owner, owner).takes_part;
+  if (only_that && (took_part || !owner.takes_part)) return;
+  for (auto& [kind, group] : member.groups) {
+    if (!only_that || !group.has_head) PlaceHead(group);
+  }
 }
 
 void VictimIndex::Wake(absl::Time now) {
@@ -156,28 +186,52 @@ void VictimIndex::Thaw(absl::Time now) {
 VictimHeadsKey VictimIndex::WhereHead(const VictimGroup& group,
                                       VictimHead* head) const {
   const VictimEntry& first = *group.entries.begin();
-  const VictimFacts facts = Facts(*first.buffer, group.owner->not_before);
-  *head = {policy_.Key(facts), first.size, group.owner->session->id, first.id,
-           &group};
-  // Not facts.clean: during a round it may differ from the group's.
-  return {{group.kind.size_class, group.kind.clean, KindOf(facts).known},
-          group.owner->priority, group.owner->weight};
+  const VictimOwner& owner = *group.owner;
+  const VictimFacts facts = Facts(first.size, group.kind.clean, first.last_use,
+                                  NextUse(first.next_use, owner.not_before));
+  *head = {policy_.Key(facts), first.size,    owner.session->id,
+           first.id,           nullptr,       &owner,
+           facts.last_use,     facts.next_use};
+  return {KindOf(facts), owner.priority, owner.weight};
 }
 
 void VictimIndex::PlaceHead(VictimGroup& group) {
   DropHead(group);
   if (!group.owner->takes_part || group.entries.empty()) return;
   VictimHead head;
-  group.heads = heads_.try_emplace(WhereHead(group, &head)).first;
-  group.head = group.heads->second.insert(head).first;
+  const VictimHeadsKey key = WhereHead(group, &head);
+  head.group = &group;
+  const auto [it, added] = heads_.try_emplace(key);
+  VictimHeadSet& set = it->second;
+  group.heads = it;
+  group.head = set.heads.insert(head).first;
   group.has_head = true;
+  if (added) {
+    set.best = best_.size();
+    best_.push_back({key, &set, head});
+  } else if (group.head == set.heads.begin()) {
+    best_[set.best].head = head;
+  }
 }
 
 void VictimIndex::DropHead(VictimGroup& group) {
   if (!group.has_head) return;
-  group.heads->second.erase(group.head);
-  if (group.heads->second.empty()) heads_.erase(group.heads);
   group.has_head = false;
+  VictimHeadSet& set = group.heads->second;
+  const bool first = group.head == set.heads.begin();
+  set.heads.erase(group.head);
+  if (set.heads.empty()) {
+    best_[set.best] = best_.back();
+    best_[set.best].set->best = set.best;
+    best_.pop_back();
+    heads_.erase(group.heads);
+  } else if (first) {
+    best_[set.best].head = *set.heads.begin();
+  }
+}
+
+void VictimIndex::DropHeads(const std::vector<VictimGroup*>& groups) {
+  for (VictimGroup* group : groups) DropHead(*group);
 }
 
 absl::Status VictimIndex::Check() const {
@@ -188,24 +242,32 @@ absl::Status VictimIndex::Check() const {
           group.owner != &member.owner) {
         return Broken(member.owner, "a group is wrong");
       }
-      if (member.owner.takes_part != group.has_head) {
-        return Broken(member.owner, "a group's head is there, or not");
+      if (!group.has_head) {
+        if (!member.owner.takes_part) continue;
+        return Broken(member.owner, "a group has no head");
       }
-      if (!group.has_head) continue;
       ++heads;
       VictimHead head;
       auto it = heads_.find(WhereHead(group, &head));
       if (it == heads_.end() || it != group.heads ||
-          it->second.count(head) == 0 || group.head->group != &group) {
+          it->second.heads.count(head) == 0 || group.head->group != &group ||
+          group.head->last_use != head.last_use ||
+          group.head->next_use != head.next_use) {
         return Broken(member.owner, "a head is not where it should be");
       }
     }
   }
   for (const auto& [key, set] : heads_) {
-    heads -= set.size();
-    if (set.empty()) return absl::InternalError("there is an empty set");
+    heads -= set.heads.size();
+    if (set.heads.empty() || set.best >= best_.size() ||
+        best_[set.best].set != &set ||
+        best_[set.best].head.group != set.heads.begin()->group) {
+      return absl::InternalError("the best of a set is not its first");
+    }
   }
-  if (heads != 0) return absl::InternalError("there are heads of no group");
+  if (heads != 0 || best_.size() != heads_.size()) {
+    return absl::InternalError("there are heads of no group");
+  }
   return absl::OkStatus();
 }
 
@@ -230,11 +292,13 @@ absl::Status VictimIndex::CheckBuffer(const Session& session,
                : broken("does not rest as it should");
   }
   if (place.group == nullptr) return absl::OkStatus();
-  const VictimFacts facts = Facts(buffer, absl::InfinitePast());
+  const VictimFacts facts = FactsOf(buffer);
   const bool right = place.group->owner->session == &session &&
                      place.group->kind == KindOf(facts) &&
                      place.entry->buffer == &buffer &&
-                     place.entry->key == policy_.Key(facts);
+                     place.entry->key == policy_.Key(facts) &&
+                     place.entry->last_use == buffer.last_use &&
+                     place.entry->next_use == buffer.next_use;
   // The slot of one that an order names may have changed.
   return right || buffer.order.ok() ? absl::OkStatus()
                                     : broken("stands in a wrong place");

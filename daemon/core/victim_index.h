@@ -34,7 +34,7 @@ namespace mets::core {
 class VictimIndex {
  public:
   VictimIndex(const VictimPolicy* policy, double bus_bytes_per_second)
-      : policy_(*policy), bus_bytes_per_second_(bus_bytes_per_second) {}
+      : policy_(*policy), nanoseconds_per_byte_(1e9 / bus_bytes_per_second) {}
   VictimIndex(VictimIndex&&) = default;
 
   // Puts the buffer where it belongs now, or nowhere. While frozen, later.
@@ -53,12 +53,22 @@ class VictimIndex {
   void Thaw(absl::Time now);
 
   // --- for VictimWalk ------------------------------------------------------
-  const AllVictimHeads& heads() const { return heads_; }
+  // The first head of each set; together in memory, as a walk begins here.
+  struct Best {
+    VictimHeadsKey key;
+    VictimHeadSet* set = nullptr;
+    VictimHead head;
+  };
+  const std::vector<Best>& best() const { return best_; }
+  // Forgets heads of sessions that take no part; also while frozen.
+  void DropHeads(const std::vector<VictimGroup*>& groups);
   using Groups = std::map<VictimKind, VictimGroup>;
   // Null when the session has none, or takes no part.
-  const Groups* GroupsOf(SessionId session) const;
+  Groups* GroupsOf(SessionId session);
   // The policy's, scaled by the owner's weight: the heavier, the less it loses.
-  double Score(const VictimOwner& owner, const Buffer& buffer,
+  double Score(const VictimGroup& group, const VictimEntry& entry,
+               absl::Time now) const;
+  double Score(const VictimHeadsKey& key, const VictimHead& head,
                absl::Time now) const;
 
   // OK, or INTERNAL: with a group, sum or head that is not as it should be.
@@ -84,7 +94,10 @@ class VictimIndex {
     }
   };
 
-  VictimFacts Facts(const Buffer& buffer, absl::Time not_before) const;
+  VictimFacts Facts(Bytes size, bool clean, absl::Time last_use,
+                    absl::Time next_use) const;
+  VictimFacts FactsOf(const Buffer& buffer) const;
+  double Weigh(const VictimFacts& facts, int weight, absl::Time now) const;
   VictimKind KindOf(const VictimFacts& facts) const;
   Member& MemberOf(const Session& session);
   void Take(const Session& session, Buffer& buffer);
@@ -93,9 +106,10 @@ class VictimIndex {
   VictimHeadsKey WhereHead(const VictimGroup& group, VictimHead* head) const;
 
   const VictimPolicy& policy_;
-  const double bus_bytes_per_second_;
+  const double nanoseconds_per_byte_;
   std::map<SessionId, Member> members_;
   AllVictimHeads heads_;
+  std::vector<Best> best_;  // In no particular order.
   std::set<Resting> resting_;
   bool frozen_ = false;
   std::vector<std::pair<const Session*, Buffer*>> changed_;  // While frozen.

@@ -8,65 +8,74 @@ namespace mets::core {
 
 bool VictimWalk::Source::operator<(const Source& other) const {
   const auto key = [](const Source& s) {
-    return std::make_tuple(!s.later, s.score, s.clean, s.entry->size);
-  };
-  const auto ids = [](const Source& s) {
-    return std::make_pair(s.group->owner->session->id, s.entry->id);
+    return std::make_tuple(!s.later, s.score, s.clean, s.size);
   };
   if (key(*this) != key(other)) return key(*this) < key(other);
-  return ids(*this) > ids(other);
+  return std::tie(session, buffer) > std::tie(other.session, other.buffer);
 }
 
-VictimWalk::VictimWalk(const VictimIndex& index, absl::Time now, int priority)
+VictimWalk::VictimWalk(VictimIndex& index, absl::Time now, int priority)
     : index_(index), now_(now), priority_(priority) {
-  for (const auto& [key, heads] : index.heads()) PushHead(heads, heads.begin());
+  for (const VictimIndex::Best& best : index.best()) {
+    PushHead(best.key, best.head);
+  }
 }
 
-VictimWalk::VictimWalk(const VictimIndex& index, absl::Time now, int priority,
+VictimWalk::VictimWalk(VictimIndex& index, absl::Time now, int priority,
                        const std::set<SessionId>& sessions)
     : index_(index), now_(now), priority_(priority) {
   for (SessionId session : sessions) PushGroups(session);
 }
 
-void VictimWalk::Push(Source source) {
-  const VictimOwner& owner = *source.group->owner;
-  source.later = owner.priority > priority_;
-  source.clean = source.group->kind.clean;
-  source.score = index_.Score(owner, *source.entry->buffer, now_);
+void VictimWalk::PushHead(const VictimHeadsKey& key, const VictimHead& head) {
+  Source source;
+  source.later = key.priority > priority_;
+  source.score = index_.Score(key, head, now_);
+  source.clean = key.kind.clean;
+  source.size = head.size;
+  source.session = head.session;
+  source.buffer = head.buffer;
+  source.group = head.group;
+  source.is_head = true;
   sources_.push(source);
 }
 
-void VictimWalk::PushHead(const VictimHeads& heads,
-                          VictimHeads::const_iterator head) {
-  if (head == heads.end()) return;
-  Source source;
-  source.group = head->group;
-  source.entry = head->group->entries.begin();
-  source.heads = &heads;
-  source.head = head;
-  Push(source);
+void VictimWalk::PushNextHead(const VictimGroup& group) {
+  const auto next = std::next(group.head);
+  if (next != group.heads->second.heads.end()) {
+    PushHead(group.heads->first, *next);
+  }
 }
 
-void VictimWalk::PushEntry(const VictimGroup& group,
+void VictimWalk::PushEntry(VictimGroup& group,
                            std::set<VictimEntry>::const_iterator entry) {
   if (entry == group.entries.end()) return;
   Source source;
+  source.later = group.owner->priority > priority_;
+  source.score = index_.Score(group, *entry, now_);
+  source.clean = group.kind.clean;
+  source.size = entry->size;
+  source.session = group.owner->session->id;
+  source.buffer = entry->id;
   source.group = &group;
   source.entry = entry;
-  Push(source);
+  sources_.push(source);
 }
 
 void VictimWalk::PushGroups(SessionId session) {
-  const VictimIndex::Groups* groups = index_.GroupsOf(session);
+  VictimIndex::Groups* groups = index_.GroupsOf(session);
   if (groups == nullptr) return;
-  for (const auto& [kind, group] : *groups) {
-    if (opened_.insert(&group).second) PushEntry(group, group.entries.begin());
+  for (auto& [kind, group] : *groups) {
+    if (std::find(opened_.begin(), opened_.end(), &group) == opened_.end()) {
+      opened_.push_back(&group);
+      PushEntry(group, group.entries.begin());
+    }
   }
 }
 
 void VictimWalk::GoOn() {
   if (last_.group == nullptr) return;
-  if (last_.heads != nullptr) PushHead(*last_.heads, std::next(last_.head));
+  if (last_.is_head) PushNextHead(*last_.group);
   if (!leave_group_) PushEntry(*last_.group, std::next(last_.entry));
   leave_group_ = false;
   last_ = Source();
@@ -75,37 +84,43 @@ void VictimWalk::GoOn() {
 bool VictimWalk::Next(Candidate* candidate) {
   while (true) {
     GoOn();
+    if (sources_.empty()) {
+      for (SessionId session : std::exchange(kept_, {})) PushGroups(session);
+    }
     if (sources_.empty()) return false;
     last_ = sources_.top();
     sources_.pop();
-    const Session& session = *last_.group->owner->session;
-    if (left_.count(session.id) > 0) {
-      leave_group_ = true;
-      continue;
+    const bool stale = !last_.group->owner->takes_part;
+    if (stale) stale_.push_back(last_.group);
+    leave_group_ = stale || std::find(left_.begin(), left_.end(),
+                                      last_.session) != left_.end();
+    if (leave_group_) continue;
+    if (last_.is_head) {
+      last_.entry = last_.group->entries.begin();
+      opened_.push_back(last_.group);
     }
-    opened_.insert(last_.group);
-    *candidate = {&session, last_.entry->buffer, last_.group->kind};
+    *candidate = {last_.group->owner->session, last_.entry->buffer,
+                  last_.group->kind};
     return true;
   }
 }
 
 void VictimWalk::LeaveSession() {
-  left_.insert(last_.group->owner->session->id);
+  left_.push_back(last_.session);
   leave_group_ = true;
 }
 
-void VictimWalk::KeepOnly(const std::vector<SessionId>& sessions) {
-  last_.heads = nullptr;
+void VictimWalk::KeepOnly(std::vector<SessionId> sessions) {
+  last_.is_head = false;
   std::priority_queue<Source> all = std::exchange(sources_, {});
   for (; !all.empty(); all.pop()) {
     const Source& source = all.top();
-    const SessionId id = source.group->owner->session->id;
-    if (source.heads == nullptr &&
-        std::find(sessions.begin(), sessions.end(), id) != sessions.end()) {
+    if (!source.is_head && std::find(sessions.begin(), sessions.end(),
+                                     source.session) != sessions.end()) {
       sources_.push(source);
     }
   }
-  for (SessionId session : sessions) PushGroups(session);
+  kept_ = std::move(sessions);
 }
 
 }  // namespace mets::core

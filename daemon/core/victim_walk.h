@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
 #include "daemon/core/victim_index.h"
 
@@ -27,9 +26,9 @@ class VictimWalk {
   };
 
   // Over all sessions that take part.
-  VictimWalk(const VictimIndex& index, absl::Time now, int priority);
+  VictimWalk(VictimIndex& index, absl::Time now, int priority);
   // Over some.
-  VictimWalk(const VictimIndex& index, absl::Time now, int priority,
+  VictimWalk(VictimIndex& index, absl::Time now, int priority,
              const std::set<SessionId>& sessions);
 
   // False when there are no more.
@@ -37,39 +36,48 @@ class VictimWalk {
   // After Next: nothing more of the last candidate's group, or session.
   void LeaveGroup() { leave_group_ = true; }
   void LeaveSession();
-  // From now on only candidates of these sessions.
-  void KeepOnly(const std::vector<SessionId>& sessions);
+  // From now on only candidates of these sessions: first of the groups that
+  // have given some already, then of their others.
+  void KeepOnly(std::vector<SessionId> sessions);
+  // What stood in the way: for VictimIndex::DropHeads.
+  const std::vector<VictimGroup*>& stale() const { return stale_; }
 
  private:
-  // The next of a group, or (with `heads`) of the heads of several.
+  // The next of a group, or a group's head, which stands for the heads behind
+  // it as well.
   struct Source {
     bool later = false;
     double score = 0;
     bool clean = false;
-    const VictimGroup* group = nullptr;
-    std::set<VictimEntry>::const_iterator entry;
-    const VictimHeads* heads = nullptr;
-    VictimHeads::const_iterator head;
+    Bytes size;
+    SessionId session;
+    BufferId buffer;
+    VictimGroup* group = nullptr;
+    bool is_head = false;
+    std::set<VictimEntry>::const_iterator entry;  // Of others.
 
     // Whether `other` is the better one.
     bool operator<(const Source& other) const;
   };
 
-  void Push(Source source);
-  void PushHead(const VictimHeads& heads, VictimHeads::const_iterator head);
-  void PushEntry(const VictimGroup& group,
+  void PushHead(const VictimHeadsKey& key, const VictimHead& head);
+  // The next head behind `group`'s.
+  void PushNextHead(const VictimGroup& group);
+  void PushEntry(VictimGroup& group,
                  std::set<VictimEntry>::const_iterator entry);
   void PushGroups(SessionId session);
   void GoOn();
 
-  const VictimIndex& index_;
+  VictimIndex& index_;
   const absl::Time now_;
   const int priority_;
   std::priority_queue<Source> sources_;
   Source last_;
+  std::vector<SessionId> kept_;  // Whose other groups come later.
+  std::vector<VictimGroup*> stale_;
   bool leave_group_ = false;
-  absl::flat_hash_set<const VictimGroup*> opened_;
-  absl::flat_hash_set<SessionId> left_;
+  std::vector<const VictimGroup*> opened_;
+  std::vector<SessionId> left_;
 };
 
 }  // namespace mets::core

@@ -5,14 +5,23 @@
 namespace mets::core {
 namespace {
 
-TEST(ExtentSpaceTest, TakesFromTheFirstRangeThatFits) {
+TEST(ExtentSpaceTest, TakesWhatFitsWithoutOverlap) {
   ExtentSpace space(MiB(8));
   EXPECT_EQ(space.TakeWhole(MiB(2)), Bytes());
   EXPECT_EQ(space.TakeWhole(MiB(2)), MiB(2));
   space.Give(Bytes(), MiB(2));
   EXPECT_EQ(space.TakeWhole(MiB(3)), MiB(4));
-  EXPECT_EQ(space.TakeWhole(MiB(1)), Bytes());
-  EXPECT_EQ(space.free(), MiB(2));
+  EXPECT_EQ(space.TakeWhole(MiB(2)), Bytes());
+  EXPECT_EQ(space.TakeWhole(MiB(1)), MiB(7));
+  EXPECT_TRUE(space.free().is_zero());
+  EXPECT_FALSE(space.TakeWhole(KiB(64)).has_value());
+}
+
+TEST(ExtentSpaceTest, WhatIsSetAsideJoinsItsNeighboursWhenMoreIsWanted) {
+  ExtentSpace space(MiB(8));
+  EXPECT_EQ(space.TakeWhole(MiB(4)), Bytes());
+  space.Give(Bytes(), MiB(4));
+  EXPECT_EQ(space.TakeWhole(MiB(8)), Bytes());
 }
 
 TEST(ExtentSpaceTest, NeighboursCoalesce) {
