@@ -34,11 +34,11 @@ namespace mets::client {
 
 struct DeviceOptions {
   std::string id;
-  std::string job = "job";  // Names recordings.
   std::string kind;
   Bytes pool;
   Bytes limit;
   absl::Duration wait;
+  std::string job = "job";  // Names recordings.
 };
 
 // Counters that only grow.

@@ -41,6 +41,9 @@ class RequestServer {
   // A request that waits with the token, but pins nothing, lets one go first
   // that waits for it with buffers pinned.
   void YieldToken(Device& device);
+  // While the token's holder waits, an op that pins buffers and waits for the
+  // token gets what is free: the holder may be waiting for those very buffers.
+  void LetPinnedPass(size_t device);
   bool TakeToken(size_t device, Request& request);
   bool WithinLimit(size_t device, Request& request, Job& job);
   // True when the request's memory has been reserved (or granted).

@@ -16,6 +16,7 @@ void RequestServer::Serve(size_t index) {
     return;
   }
   YieldToken(device);
+  LetPinnedPass(index);
   bool blocked = false;
   for (Request* request : device.queue.Waiting(device.overdraft.holder())) {
     ServeOne(index, *request, &blocked);
@@ -65,6 +66,32 @@ void RequestServer::YieldToken(Device& device) {
     if (!request->has_token || request->pinned) continue;
     device.overdraft.GiveBack(holder);
     request->has_token = false;
+  }
+}
+
+void RequestServer::LetPinnedPass(size_t index) {
+  Device& device = state_.devices[index];
+  const SessionId holder = device.overdraft.holder();
+  const std::vector<Request*> waiting = device.queue.Waiting(SessionId());
+  const bool stuck =
+      std::any_of(waiting.begin(), waiting.end(),
+                  [&](const Request* r) { return r->session == holder; });
+  if (!stuck) return;
+  for (Request* request : waiting) {
+    if (!request->pinned || request->ranges.empty() ||
+        request->session == holder) {
+      continue;
+    }
+    const Session& session = *state_.sessions.Find(request->session);
+    if (!session.serves() || !WithinLimit(index, *request, *session.job)) {
+      continue;
+    }
+    const bool can_create = state_.now >= device.create_from;
+    const Layout layout = PlanLayout(
+        device.ledger, session.domain, session.id, request->ranges,
+        can_create ? device.ledger.creatable() : Bytes(),
+        PieceBound::kUnbounded);
+    if (layout.missing.is_zero()) Reserve(index, *request, layout);
   }
 }
 

@@ -217,6 +217,24 @@ TEST_F(WaitingTest, ARequestThatPinsNothingLetsAPinnedOneGoFirst) {
   EXPECT_EQ(b.buffers.size(), 1u);
 }
 
+TEST_F(WaitingTest, WhileTheTokensHolderWaitsAPinnedRequestGetsWhatIsFree) {
+  FakeSession& a = cluster_.Open("a");
+  FakeSession& c = cluster_.Open("c");
+  cluster_.Alloc(a, MiB(4), absl::Seconds(60), true);
+  const BufferId pinned = cluster_.Alloc(c, MiB(40));
+  cluster_.Pump();
+  EXPECT_EQ(a.overdraft, 1);
+  cluster_.Pin(c, pinned, true);
+  cluster_.Report(c);
+  cluster_.Alloc(a, MiB(30), absl::Seconds(60), true);
+  cluster_.Pump();
+  EXPECT_EQ(a.buffers.size(), 1u);
+  cluster_.Alloc(c, MiB(8), absl::Seconds(60), true, true);
+  cluster_.Pump();
+  EXPECT_EQ(c.buffers.size(), 2u);
+  EXPECT_EQ(c.overdraft, 0);
+}
+
 TEST_F(WaitingTest, AWaiterForTheTokenIsToldSoAtItsDeadline) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
