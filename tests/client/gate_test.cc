@@ -104,10 +104,10 @@ TEST_F(GateTest, AWaitingOpAsksForItsTurnOnceAndStartsWithIt) {
     });
   }
   AwaitTold(1);
+  EXPECT_EQ(Told(), "W");
   Quantum();
   for (std::thread& thread : threads) thread.join();
-  const std::string told = Told();
-  EXPECT_TRUE(told.empty() || told == "W");
+  EXPECT_EQ(Told(), "");
   EXPECT_GT(gate_.waited(), absl::ZeroDuration());
 }
 
