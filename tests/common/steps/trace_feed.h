@@ -5,11 +5,20 @@
 #include <functional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
 #include "common/steps/step_recorder.h"
 #include "common/trace/trace.h"
 
 namespace mets::steps {
+
+// FNV-1a: the same in every run, which absl::HashOf is not.
+inline uint64_t Mix(uint64_t seed, absl::string_view text) {
+  uint64_t hash = seed ^ 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash ^ hash >> 31;
+}
 
 // Calls `each` after each op has begun. In a trace without ops, each access is
 // one.
@@ -54,14 +63,14 @@ class TraceFeed {
   // The op that begins at event `i`, with the accesses that follow.
   void Begin(size_t i, const std::function<void()>& each) {
     const trace::Event& begin = trace_.events[i];
-    uint64_t signature = absl::HashOf(trace_.names[begin.name]) | 1;
+    uint64_t signature = Mix(0, trace_.names[begin.name]) | 1;
     touches_.clear();
     for (size_t k = has_ops_ ? i + 1 : i; k < trace_.events.size(); ++k) {
       const trace::Event& event = trace_.events[k];
       const bool write = event.kind == trace::EventKind::kWrite;
       if (!write && event.kind != trace::EventKind::kRead) break;
       touches_.push_back({event.id, write});
-      signature = absl::HashOf(signature, write, event.bytes.count()) | 1;
+      signature = Mix(signature, absl::StrCat(write, event.bytes.count())) | 1;
       if (!has_ops_) break;
     }
     if (touches_.empty()) return;

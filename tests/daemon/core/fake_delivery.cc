@@ -195,7 +195,8 @@ void FakeCluster::OnGrant(FakeSession& s, const Grant& grant) {
     sum += chunk.size;
     EXPECT_EQ(s.known.count(chunk.id), 1u) << "no descriptor of " << chunk.id;
   }
-  EXPECT_EQ(grant.overdraft, wanted.overdraft);
+  // A pinned request may get its memory without the token.
+  EXPECT_LE(grant.overdraft, wanted.overdraft);
   s.overdraft += grant.overdraft;
   if (wanted.size.is_zero()) return;
   EXPECT_EQ(sum, wanted.size.RoundUpTo(kGranule));
