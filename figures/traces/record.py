@@ -27,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("METS_BUILD_DIR", ROOT / "build"))
 SEED = 20
 WARM_UP, STEPS = 2, 4
+AHEAD = 4  # More batches than steps: the input pipeline works ahead.
 MIB = 1 << 20
 
 # ---- models: each gives (model, inputs, targets, batch size) -----------------
@@ -49,8 +50,8 @@ def cnn(keras, numpy):
 
 
 def resnet(keras, numpy):
-    """ResNet-20 for CIFAR, batches of 256."""
-    layers, rows = keras.layers, 256
+    """ResNet-20 for CIFAR, batches of 384."""
+    layers, rows = keras.layers, 384
 
     def conv(x, channels, stride, size=3):
         x = layers.Conv2D(channels, size, stride, padding="same",
@@ -133,13 +134,13 @@ MODELS = {f.__name__: f for f in
 
 
 class Numbers:
-    """Random data for WARM_UP + STEPS batches."""
+    """Random data for all batches."""
 
     def __init__(self, np):
         self._np, self._random = np, np.random.default_rng(SEED)
 
     def _rows(self, shape):
-        return [shape[0] * (WARM_UP + STEPS), *shape[1:]]
+        return [shape[0] * (WARM_UP + STEPS + AHEAD), *shape[1:]]
 
     def normal(self, shape):
         return self._random.standard_normal(self._rows(shape),
@@ -177,6 +178,7 @@ def train(name):
                 say_and_wait("warm")
             if step + 1 == WARM_UP + STEPS:
                 say_and_wait("done")
+                sys.exit()
 
     model.fit(inputs, targets, batch_size=batch, epochs=1, verbose=0,
               shuffle=False, callbacks=[Pause()])
