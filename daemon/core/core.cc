@@ -85,14 +85,8 @@ class Core::Impl {
   }
 
   void Take(const SessionOpened& i) { sessions_.OnOpened(i); }
-  void Take(const SessionLost& i) {
-    sessions_.OnLost(i);
-    gates_.Forget(i.session);
-  }
-  void Take(const SessionResumed& i) {
-    sessions_.OnResumed(i);
-    gates_.Forget(i.session);
-  }
+  void Take(const SessionLost& i) { sessions_.OnLost(i); }
+  void Take(const SessionResumed& i) { sessions_.OnResumed(i); }
   void Take(const SessionEnded& i) { sessions_.OnEnded(i); }
   void Take(const ExpectSession& i) { sessions_.OnExpected(i); }
   void Take(const ExpectedSessionGone& i) { sessions_.OnExpectedGone(i); }

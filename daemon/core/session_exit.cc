@@ -38,6 +38,11 @@ void Silence(State& state, Session& session) {
   session.unresponsive = false;
   session.parts.clear();
   for (Holding& holding : session.holdings) holding.told_tight = false;
+  // Its gates are open, or nobody is there.
+  for (Device& device : state.devices) {
+    device.turns.Forget(session.id);
+    device.turns_stir = true;
+  }
   state.tight_stir = true;
   state.StirAll();
 }

@@ -15,8 +15,9 @@ using testing::StartsWith;
 class EnvTest : public testing::Test {
  protected:
   ~EnvTest() override {
-    for (const char* name : {"METS_RUN_DIR", "METS_JOB", "METS_LIMIT",
-                             "METS_GUARANTEE", "METS_PRIORITY", "METS_WAIT"}) {
+    for (const char* name :
+         {"METS_RUN_DIR", "METS_JOB", "METS_LIMIT", "METS_GUARANTEE",
+          "METS_PRIORITY", "METS_WEIGHT", "METS_WAIT"}) {
       unsetenv(name);
     }
   }
@@ -28,6 +29,7 @@ TEST_F(EnvTest, ReadsEveryVariable) {
   setenv("METS_LIMIT", "2GiB", 1);
   setenv("METS_GUARANTEE", "1048576", 1);
   setenv("METS_PRIORITY", "-3", 1);
+  setenv("METS_WEIGHT", "4", 1);
   setenv("METS_WAIT", "90s", 1);
   const auto settings = ReadSettings(nullptr);
   ASSERT_TRUE(settings.ok()) << settings.status();
@@ -36,6 +38,7 @@ TEST_F(EnvTest, ReadsEveryVariable) {
   EXPECT_EQ(settings->limit, GiB(2));
   EXPECT_EQ(settings->guarantee, MiB(1));
   EXPECT_EQ(settings->priority, -3);
+  EXPECT_EQ(settings->weight, 4);
   EXPECT_EQ(settings->wait, absl::Seconds(90));
 }
 
@@ -64,6 +67,9 @@ TEST_F(EnvTest, ErrorsNameTheVariableAndTheForms) {
   setenv("METS_PRIORITY", "high", 1);
   EXPECT_THAT(ReadSettings(nullptr).status().message(), HasSubstr("'high'"));
   unsetenv("METS_PRIORITY");
+  setenv("METS_WEIGHT", "0", 1);
+  EXPECT_THAT(ReadSettings(nullptr).status().message(), HasSubstr("1000"));
+  unsetenv("METS_WEIGHT");
   setenv("METS_JOB", "a job", 1);
   EXPECT_TRUE(absl::IsFailedPrecondition(ReadSettings(nullptr).status()));
 }

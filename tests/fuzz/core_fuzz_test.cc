@@ -63,7 +63,21 @@ struct ResumeOp {
 };
 struct BehaveOp {
   uint64_t s;
-  int how;  // Bits: silent, skips, fails, keeps.
+  int how;  // Bits: silent, skips, fails, keeps, computes.
+};
+// What a step needs, in per cent of the pool.
+struct NeedOp {
+  uint64_t s;
+  int peak, persistent, step_ms;
+};
+// An op waits at the gate. `old`: it names an earlier order.
+struct WantTurnOp {
+  uint64_t s, old;
+};
+// A turn ends by itself, or a message comes late.
+struct EndTurnOp {
+  uint64_t s, old;
+  int64_t computed_ms;
 };
 struct GarbageOp {
   uint64_t s;
@@ -94,8 +108,9 @@ struct ReturnOp {
 
 using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
                         OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
-                        BehaveOp, GarbageOp, LimitOp, FailCreationsOp,
-                        DeliverOp, PumpOp, AdvanceOp, RestartOp, ReturnOp>;
+                        BehaveOp, NeedOp, WantTurnOp, EndTurnOp, GarbageOp,
+                        LimitOp, FailCreationsOp, DeliverOp, PumpOp, AdvanceOp,
+                        RestartOp, ReturnOp>;
 using Program = std::vector<Op>;
 
 constexpr int64_t kPoolMib = 24;
@@ -119,6 +134,8 @@ class Runner {
     config.extent_size = MiB(8);
     config.max_buffers_per_session = 64;
     config.max_requests_per_session = 16;
+    config.max_wait = absl::Seconds(3);
+    config.order_timeout = absl::Seconds(1);
     return config;
   }
 
@@ -204,6 +221,30 @@ class Runner {
     s->skips = op.how & 2;
     s->fails = op.how & 4;
     s->keeps = op.how & 8;
+    s->computes = op.how & 16;
+  }
+  void Do(const NeedOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    const auto part = [](int percent) {
+      return Bytes(MiB(kPoolMib).count() * percent / 100);
+    };
+    cluster_.Send(*s,
+                  StepNeed{s->id, "host0", part(op.peak), part(op.persistent),
+                           absl::Milliseconds(op.step_ms)});
+  }
+  void Do(const WantTurnOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    const OrderId order(s->gate.order.value() - op.old);
+    cluster_.Send(*s, TurnWanted{s->id, "host0", order});
+  }
+  void Do(const EndTurnOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    const OrderId order(s->gate.order.value() - op.old);
+    cluster_.Send(*s, TurnEnded{s->id, "host0", order,
+                                absl::Milliseconds(op.computed_ms), true});
   }
   void Do(const GarbageOp& op);
   void Do(const LimitOp& op) {
@@ -240,7 +281,7 @@ class Runner {
   // Everybody ends; everything is back.
   void Finish() {
     for (auto& [id, s] : cluster_.sessions()) {
-      s->silent = s->skips = s->fails = s->keeps = false;
+      s->silent = s->skips = s->fails = s->keeps = s->computes = false;
     }
     cluster_.failing_creations = 0;
     cluster_.Advance(absl::Seconds(10));
@@ -341,8 +382,21 @@ class Generator {
                    kWaits[Below(4)], Chance(10)};
   }
 
+  Op Turn(uint64_t s) {
+    static constexpr int kParts[] = {-5, 0, 5, 30, 60, 95, 300};
+    const uint64_t dice = Below(10);
+    const uint64_t old = Chance(80) ? 0 : Below(5);
+    if (dice < 2) {
+      return NeedOp{s, kParts[Below(7)], kParts[Below(7)],
+                    static_cast<int>(Below(400)) - 10};
+    }
+    if (dice < 7) return WantTurnOp{s, old};
+    return EndTurnOp{s, old, static_cast<int64_t>(Below(1000)) - 10};
+  }
+
   Op Next() {
     const uint64_t s = Below(16), b = Below(64);
+    if (Chance(12)) return Turn(s);
     const uint64_t dice = Below(200);
     if (dice < 40) return Alloc();
     if (dice < 75) return TouchOp{s, b, Chance(50)};
@@ -355,7 +409,7 @@ class Generator {
     if (dice < 131) return LoseOp{s};
     if (dice < 136) return ResumeOp{s};
     if (dice < 140) {
-      return BehaveOp{s, Chance(60) ? 0 : static_cast<int>(Below(16))};
+      return BehaveOp{s, Chance(60) ? 0 : static_cast<int>(Below(32))};
     }
     if (dice < 141)
       return GarbageOp{s, static_cast<int>(Below(6)), Below(1000)};
@@ -412,6 +466,16 @@ struct Printer {
   void operator()(const ResumeOp& o) { out << "ResumeOp{" << o.s << "}"; }
   void operator()(const BehaveOp& o) {
     out << "BehaveOp{" << o.s << ", " << o.how << "}";
+  }
+  void operator()(const NeedOp& o) {
+    out << "NeedOp{" << o.s << ", " << o.peak << ", " << o.persistent << ", "
+        << o.step_ms << "}";
+  }
+  void operator()(const WantTurnOp& o) {
+    out << "WantTurnOp{" << o.s << ", " << o.old << "}";
+  }
+  void operator()(const EndTurnOp& o) {
+    out << "EndTurnOp{" << o.s << ", " << o.old << ", " << o.computed_ms << "}";
   }
   void operator()(const GarbageOp& o) {
     out << "GarbageOp{" << o.s << ", " << o.kind << ", " << o.value << "}";

@@ -50,13 +50,6 @@ void GateKeeper::OnEnded(const TurnEnded& input) {
   device->turns_stir = true;
 }
 
-void GateKeeper::Forget(SessionId session) {
-  for (Device& device : state_.devices) {
-    device.turns.Forget(session);
-    device.turns_stir = true;
-  }
-}
-
 void GateKeeper::Advance(bool changed) {
   for (size_t i = 0; i < state_.devices.size(); ++i) {
     Device& device = state_.devices[i];

@@ -18,8 +18,6 @@ class GateKeeper {
   void OnNeed(const StepNeed& input);
   void OnWanted(const TurnWanted& input);
   void OnEnded(const TurnEnded& input);
-  // The session's stream has ended or is a new one: its gates are open.
-  void Forget(SessionId session);
   // After each Step. `changed`: sessions or what they hold may have.
   void Advance(bool changed);
   absl::Time next_deadline() const;

@@ -93,25 +93,22 @@ absl::Duration TurnScheduler::TurnLength(const TurnParty& party) const {
   return party.quantum ? std::min(cap, party.wish) : cap;
 }
 
+Bytes TurnScheduler::Room(const TurnParty& party) const {
+  if (mode_ == SharingMode::kQuanta) return party.peak();
+  return party.known() ? party.ephemeral() : options_.pool;
+}
+
 bool TurnScheduler::Fits(const TurnParty& party, const TurnParty* also) const {
   Bytes sum;
   bool alone = true;
-  const bool turns = mode_ == SharingMode::kTurns;
-  const auto add = [&](const TurnParty& p) {
-    if (!turns) {
-      sum += p.peak();
-    } else {
-      sum += p.known() ? p.ephemeral() : options_.pool;
-    }
-  };
   for (const auto& [job, other] : parties_) {
     if (&other == &party || (!other.running() && &other != also)) continue;
     alone = false;
-    add(other);
+    sum += Room(other);
   }
   if (alone) return true;
-  add(party);
-  if (turns) sum += Persistent();
+  sum += Room(party);
+  if (mode_ == SharingMode::kTurns) sum += Persistent();
   return sum <= options_.pool;
 }
 

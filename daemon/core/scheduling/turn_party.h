@@ -52,7 +52,7 @@ struct TurnParty {
   int weight = 1;
   Phase phase = Phase::kFree;
   bool quantum = false;  // What it has, or had last, is no single step.
-  Bytes booked;          // What it was to need when it got what it has.
+  Bytes booked;          // What it needed when the last turn was given.
   absl::Time opened = absl::InfinitePast();
   absl::Duration wish;  // Of its quantum: what makes the exchange pay.
   absl::Time told = absl::InfinitePast();  // To close, for the last time...

@@ -193,10 +193,9 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
   party.quantum = mode_ == SharingMode::kQuanta || !party.known();
   party.opened = now_;
   party.wants = false;
-  const bool alone = mode_ == SharingMode::kTurns && !party.known();
-  party.booked = alone                           ? options_.pool
-                 : mode_ == SharingMode::kQuanta ? party.peak()
-                                                 : party.ephemeral();
+  for (auto& [other_job, other] : parties_) {
+    if (other.running()) other.booked = Room(other);
+  }
   const double exchange =
       static_cast<double>(std::min(party.swapped(), party.peak()).count()) /
       options_.bus_bytes_per_second;

@@ -122,6 +122,8 @@ class TurnScheduler {
   // The longest turn, as long as somebody waits.
   absl::Duration Cap(const TurnParty& party) const;
   absl::Duration TurnLength(const TurnParty& party) const;
+  // What it needs beside the others while it computes.
+  Bytes Room(const TurnParty& party) const;
   bool Fits(const TurnParty& party, const TurnParty* also = nullptr) const;
   // Whether the device is kept for somebody who goes before `next`.
   bool KeptFor(const TurnParty& next);

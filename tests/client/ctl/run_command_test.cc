@@ -35,12 +35,14 @@ TEST(RunCommandTest, EveryOptionBecomesItsVariable) {
   options.limit = "2GiB";
   options.guarantee = "512MiB";
   options.priority = -3;
+  options.weight = 4;
   options.wait = "forever";
   EXPECT_THAT(
       *MakeEnvironment(options, "/run/mets", "/lib/plugin.so"),
       ElementsAre(Pair("METS_RUN_DIR", "/run/mets"), Pair("METS_JOB", "bert"),
                   Pair("METS_LIMIT", "2GiB"), Pair("METS_GUARANTEE", "512MiB"),
-                  Pair("METS_PRIORITY", "-3"), Pair("METS_WAIT", "forever"),
+                  Pair("METS_PRIORITY", "-3"), Pair("METS_WEIGHT", "4"),
+                  Pair("METS_WAIT", "forever"),
                   Pair("TF_PLUGGABLE_DEVICE_LIBRARY_PATH", "/lib/plugin.so")));
 }
 

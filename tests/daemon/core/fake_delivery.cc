@@ -172,6 +172,11 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
   } else if (const auto* limits = std::get_if<LimitsChanged>(&action)) {
     s.tight = limits->tight;
     s.limit = limits->limit;
+  } else if (const auto* gate = std::get_if<GateOrder>(&action)) {
+    s.gate = *gate;
+    if (gate->open || s.computes) return;
+    Send(s, TurnEnded{s.id, gate->device, gate->order, absl::Milliseconds(10),
+                      false});
   }
 }
 

@@ -73,15 +73,17 @@ struct FakeSession {
   int overdraft = 0;
   bool tight = false;
   Bytes limit;
+  GateOrder gate;           // The last one; open without any.
   int evicted = 0;          // Buffers, so far.
   int clean_evictions = 0;  // Of them, without a copy.
   int trims = 0;
 
   // Misbehaviour.
-  bool silent = false;  // Reads nothing.
-  bool skips = false;   // Answers SKIPPED.
-  bool fails = false;   // Answers FAILED, after a half-made copy.
-  bool keeps = false;   // Keeps what it is to forget.
+  bool silent = false;    // Reads nothing.
+  bool skips = false;     // Answers SKIPPED.
+  bool fails = false;     // Answers FAILED, after a half-made copy.
+  bool keeps = false;     // Keeps what it is to forget.
+  bool computes = false;  // Never says that its turn has ended.
 
   std::deque<Input> to_core;
   std::deque<SessionAction> inbox;

@@ -160,6 +160,35 @@ TEST(FromClientTest, AnswersToOrdersOfAnotherEpochAreIgnored) {
   }
 }
 
+TEST(FromClientTest, StepNeedsAndTurnsBecomeInputs) {
+  v1::ClientMessage need;
+  need.mutable_step_need()->set_device("host0");
+  need.mutable_step_need()->set_peak_bytes(100);
+  need.mutable_step_need()->set_persistent_bytes(10);
+  need.mutable_step_need()->set_step_us(2500);
+  const auto n = Take(need);
+  ASSERT_TRUE(n.ok() && n->has_value());
+  EXPECT_EQ(std::get<core::StepNeed>(**n).peak, Bytes(100));
+  EXPECT_EQ(std::get<core::StepNeed>(**n).persistent, Bytes(10));
+  EXPECT_EQ(std::get<core::StepNeed>(**n).step, absl::Microseconds(2500));
+  need.mutable_step_need()->set_step_us(~uint64_t{0});
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(need).status()));
+
+  v1::ClientMessage ended;
+  ended.mutable_turn_ended()->set_order_id(5);
+  ended.mutable_turn_ended()->set_epoch(kEpoch.value());
+  ended.mutable_turn_ended()->set_computed_us(7);
+  const auto e = Take(ended);
+  ASSERT_TRUE(e.ok() && e->has_value());
+  EXPECT_EQ(std::get<core::TurnEnded>(**e).order, OrderId(5));
+  EXPECT_EQ(std::get<core::TurnEnded>(**e).computed, absl::Microseconds(7));
+  ended.mutable_turn_ended()->set_epoch(kEpoch.value() + 1);
+  EXPECT_FALSE(Take(ended)->has_value());
+  v1::ClientMessage wanted;
+  wanted.mutable_turn_wanted()->set_epoch(kEpoch.value() + 1);
+  EXPECT_FALSE(Take(wanted)->has_value());
+}
+
 TEST(FromClientTest, SnapshotChunksMustBeOfThisEpoch) {
   v1::ClientMessage message;
   message.mutable_snapshot()->add_chunk_ids(1);
