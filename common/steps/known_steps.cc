@@ -18,6 +18,7 @@ uint32_t KnownSteps::RepeatsNeeded(const KnownStep& step, uint64_t now,
                      step.own.least <= seen.least + Bytes(range.count() / 8) &&
                      step.own.most >= seen.most - Bytes(range.count() / 2);
   if (step.longest >= kLasting && spans) return 1;
+  if (!step.regular && step.losses < kDisturbances) return 1;
   if (step.outer == 0 && step.runs >= kPatience) return 1;
   if (step.outer > 0 && now - step.outer_lost > 2 * uint64_t{step.outer}) {
     return 2;
@@ -66,6 +67,11 @@ void KnownSteps::Lost(uint64_t signature, uint64_t now, uint64_t first_op,
     step.own.Add(own);
     step.first_op = first_op;
     step.first_live = first_live;
+    const uint32_t apart =
+        std::max(step.last, repeats) - std::min(step.last, repeats);
+    step.regular = step.losses > 0 && apart <= 2 + repeats / 8;
+    ++step.losses;
+    step.last = repeats;
     step.longest = std::max(step.longest, repeats);
     step.last_found = step.last_run = now;
   }

@@ -29,10 +29,13 @@ struct LiveRange {
 struct KnownStep {
   uint64_t signature = 0;
   Stretch stretch;
-  uint64_t first_op = 0;    // The op at which a repetition begins...
-  Bytes first_live;         // ...and what lives there.
-  LiveRange own;            // While it was followed.
-  LiveRange seen;           // Since it was found.
+  uint64_t first_op = 0;  // The op at which a repetition begins...
+  Bytes first_live;       // ...and what lives there.
+  LiveRange own;          // While it was followed.
+  LiveRange seen;         // Since it was found.
+  int losses = 0;
+  uint32_t last = 0;        // Repetitions in a row, the last time...
+  bool regular = false;     // ...and about as many the time before.
   uint32_t longest = 0;     // Most repetitions in a row.
   uint32_t outer = 0;       // Length of the longest step found later.
   uint64_t outer_lost = 0;  // Where a longer one was lost last.
@@ -45,9 +48,11 @@ struct KnownStep {
 // phase (training, evaluation), and nothing but what follows tells them apart.
 // So a step that has ended is believed at once when it comes again if it has
 // lasted and its live bytes reach from where all were least to where they were
-// nearly most: loops are inside of what is live in a step. Others have to
-// repeat clearly more often than they ever did, until three times no longer
-// step was found meanwhile, or all longer steps are long gone.
+// nearly most: loops are inside of what is live in a step. So is one that ended
+// for the first few times, after different numbers of repetitions, as by a
+// disturbance. Others have to repeat clearly more often than they ever did,
+// until three times no longer step was found meanwhile, or all longer steps are
+// long gone.
 //
 // Holds kMost steps and forgets the one that was followed least recently. Not
 // thread-safe.
@@ -83,6 +88,7 @@ class KnownSteps {
  private:
   static constexpr uint32_t kLasting = 16;
   static constexpr int kPatience = 3;
+  static constexpr int kDisturbances = 4;
 
   std::vector<KnownStep> steps_;
 };

@@ -90,6 +90,11 @@ class StepRecorder {
   uint64_t version() const { return version_; }
   const StepSummary& summary() const { return summary_; }
   Bytes live() const { return live_bytes_; }
+  // Zero when it does not live.
+  Bytes SizeOf(uint64_t key) const {
+    const auto it = live_.find(key);
+    return it == live_.end() ? Bytes() : it->second.size;
+  }
 
   // Logical buffer ↔ client's buffer, of the program now; nothing, or 0, when
   // there is none.

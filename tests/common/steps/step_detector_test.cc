@@ -165,7 +165,7 @@ TEST(StepDetectorTest, StepIsFoundAgainThoughEvaluationComesEveryFiveSteps) {
   FakeOps period;
   for (int i = 0; i < 5; ++i) Append(&period, MakeStep(1, 300));
   for (int i = 0; i < 3; ++i) Append(&period, MakeStep(2, 100));
-  for (int i = 0; i < 4; ++i) watcher.Feed(period);
+  for (int i = 0; i < 8; ++i) watcher.Feed(period);
   const size_t begin = watcher.points.size();
   for (int i = 0; i < 8; ++i) watcher.Feed(period);
   EXPECT_THAT(watcher.Lengths(8 * period.size()), ElementsAre(0, 300));
