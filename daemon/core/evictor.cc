@@ -99,7 +99,10 @@ bool Evictor::LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
       swap_.SlotFor(session, goal.device, buffer, !round->only_spares)) {
     return false;
   }
-  if (!hopeless) round->lacks[session.domain] = buffer.size;
+  if (!hopeless) {
+    const Bytes room = swap_.Room(session.domain, !round->only_spares);
+    round->lacks[session.domain] = std::min(buffer.size, room + Bytes(1));
+  }
   bool wished = round->only_spares;
   if (!round->only_spares) {
     wished = Postpone(session, buffer.size, round) >= goal.bytes * 2;

@@ -9,8 +9,8 @@
 namespace mets::core {
 namespace {
 
-// How many of the size asked for are set aside, where there are.
-constexpr int64_t kInARow = 32;
+// How much is set aside, where there is so much in one range.
+constexpr Bytes kAside = MiB(256);
 
 }  // namespace
 
@@ -21,7 +21,7 @@ ExtentSpace::ExtentSpace(Bytes size) : size_(size), free_(size) {
 std::optional<Bytes> ExtentSpace::TakeWhole(Bytes size) {
   if (aside_.size < size) {
     PutAside();
-    auto fit = by_size_.lower_bound({size * kInARow, Bytes()});
+    auto fit = by_size_.lower_bound({std::max(size, kAside), Bytes()});
     if (fit == by_size_.end()) fit = by_size_.lower_bound({size, Bytes()});
     if (fit == by_size_.end()) return std::nullopt;
     const auto range = ranges_.find(fit->second);

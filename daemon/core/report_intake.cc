@@ -143,7 +143,7 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
   } else {
     const bool keeps = buffer->clean && (candidate.reused || came_back);
     if (keeps) {
-      state_.swap.SetState(candidate.slot, SlotState::kClean);
+      state_.swap.SetClean(candidate.slot, buffer->last_use);
     } else if (buffer->state == BufferState::kSwapped) {
       state_.swap.SetState(candidate.slot, SlotState::kFull);
     } else {
@@ -232,7 +232,7 @@ void ReportIntake::Apply(Session& session, size_t index,
   } else if (swapped) {
     state_.swap.SetState(buffer.slot, SlotState::kFull);
   } else if (clean) {
-    state_.swap.SetState(buffer.slot, SlotState::kClean);
+    state_.swap.SetClean(buffer.slot, buffer.last_use);
   } else {
     swap_.FreeSlot(buffer);
   }

@@ -144,6 +144,7 @@ Bytes& SwapBook::Count(const SlotEntry& entry) {
 void SwapBook::Free(SlotId id) {
   auto it = slots_.find(id);
   METS_CHECK(it != slots_.end()) << "no slot " << id;
+  ForgetClean(it->second);
   Count(it->second) -= it->second.size;
   GivePieces(it->second.slot.pieces);
   slots_.erase(it);
@@ -152,9 +153,42 @@ void SwapBook::Free(SlotId id) {
 void SwapBook::SetState(SlotId id, SlotState state) {
   auto it = slots_.find(id);
   METS_CHECK(it != slots_.end()) << "no slot " << id;
+  METS_CHECK(state != SlotState::kClean) << "slot " << id << " without a time";
+  ForgetClean(it->second);
   Count(it->second) -= it->second.size;
   it->second.state = state;
   Count(it->second) += it->second.size;
+}
+
+void SwapBook::SetClean(SlotId id, absl::Time last_use) {
+  SetState(id, SlotState::kOrdered);
+  SlotEntry& entry = slots_.find(id)->second;
+  Count(entry) -= entry.size;
+  entry.state = SlotState::kClean;
+  entry.last_use = last_use;
+  Count(entry) += entry.size;
+  DomainClean& clean = clean_[entry.domain];
+  clean.slots.emplace(last_use, id);
+  clean.bytes += entry.size;
+}
+
+void SwapBook::ForgetClean(const SlotEntry& entry) {
+  if (entry.state != SlotState::kClean) return;
+  auto it = clean_.find(entry.domain);
+  it->second.slots.erase({entry.last_use, entry.slot.id});
+  it->second.bytes -= entry.size;
+  if (it->second.slots.empty()) clean_.erase(it);
+}
+
+const SwapBook::CleanSlots& SwapBook::Clean(DomainId domain) const {
+  static const auto& none = *new CleanSlots();
+  auto it = clean_.find(domain);
+  return it == clean_.end() ? none : it->second.slots;
+}
+
+Bytes SwapBook::CleanBytes(DomainId domain) const {
+  auto it = clean_.find(domain);
+  return it == clean_.end() ? Bytes() : it->second.bytes;
 }
 
 const SlotEntry* SwapBook::Find(SlotId id) const {
@@ -207,6 +241,29 @@ absl::Status SwapBook::Check() const {
         "device ", key.first, ": slots in state ", static_cast<int>(key.second),
         " have ", sums[key].count(), " bytes, not ", bytes.count()));
   }
+  return CheckClean();
+}
+
+absl::Status SwapBook::CheckClean() const {
+  size_t clean = 0;
+  std::map<DomainId, Bytes> sums;
+  for (const auto& [id, entry] : slots_) {
+    if (entry.state != SlotState::kClean) continue;
+    ++clean;
+    sums[entry.domain] += entry.size;
+    if (Clean(entry.domain).count({entry.last_use, id}) == 0) {
+      return absl::InternalError(
+          absl::StrCat("slot ", id.value(), " is clean and not listed"));
+    }
+  }
+  for (const auto& [domain, of_domain] : clean_) {
+    clean -= of_domain.slots.size();
+    if (of_domain.bytes == sums[domain]) continue;
+    return absl::InternalError(absl::StrCat(
+        "clean slots of domain ", domain.value(), " have ",
+        sums[domain].count(), " bytes, not ", of_domain.bytes.count()));
+  }
+  if (clean != 0) return absl::InternalError("slots are listed as clean");
   return absl::OkStatus();
 }
 

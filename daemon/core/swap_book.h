@@ -4,6 +4,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +37,7 @@ struct SlotEntry {
   DomainId domain;
   SlotOwner owner;
   SlotState state = SlotState::kOrdered;
+  absl::Time last_use;  // Of kClean.
 };
 
 enum class ExtentState { kCreating, kReady, kDraining, kDestroying };
@@ -83,7 +86,14 @@ class SwapBook {
   std::optional<SlotId> Allocate(DomainId domain, Bytes size,
                                  const SlotOwner& owner);
   void Free(SlotId id);
+  // To kOrdered or kFull.
   void SetState(SlotId id, SlotState state);
+  // To kClean; its buffer was last used then.
+  void SetClean(SlotId id, absl::Time last_use);
+  // Clean slots of a domain, least recently used first, and their sizes' sum.
+  using CleanSlots = std::set<std::pair<absl::Time, SlotId>>;
+  const CleanSlots& Clean(DomainId domain) const;
+  Bytes CleanBytes(DomainId domain) const;
   // Null when there is no such slot. Valid until it is freed.
   const SlotEntry* Find(SlotId id) const;
   const std::map<SlotId, SlotEntry>& slots() const { return slots_; }
@@ -99,6 +109,8 @@ class SwapBook {
   void GivePieces(const std::vector<SlotPiece>& pieces);
   ExtentEntry& Get(ExtentId id, ExtentState expected);
   Bytes& Count(const SlotEntry& entry);
+  void ForgetClean(const SlotEntry& entry);
+  absl::Status CheckClean() const;
 
   const Bytes limit_;
   Bytes extent_bytes_;
@@ -107,6 +119,11 @@ class SwapBook {
   std::map<ExtentId, ExtentEntry> extents_;
   std::map<SlotId, SlotEntry> slots_;
   std::map<std::pair<size_t, SlotState>, Bytes> bytes_;
+  struct DomainClean {
+    CleanSlots slots;
+    Bytes bytes;
+  };
+  std::map<DomainId, DomainClean> clean_;  // None is empty.
 };
 
 }  // namespace mets::core

@@ -31,13 +31,22 @@ std::optional<SlotId> SwapSpace::SlotFor(const Session& session, size_t device,
   const Bytes size = buffer.size.RoundUpTo(kGranule);
   const SlotOwner owner{session.id, device, buffer.id};
   auto slot = state_.swap.Allocate(session.domain, size, owner);
-  const bool full = RoundDown(state_.swap.growable()).is_zero();
-  if (!slot && reclaim && full && !Growing(session.domain) &&
+  if (!slot && reclaim && MayReclaim(session.domain) &&
       ReclaimClean(session.domain, size)) {
     slot = state_.swap.Allocate(session.domain, size, owner);
   }
   if (slot) buffer.slot = *slot;
   return slot;
+}
+
+bool SwapSpace::MayReclaim(DomainId domain) const {
+  return RoundDown(state_.swap.growable()).is_zero() && !Growing(domain);
+}
+
+Bytes SwapSpace::Room(DomainId domain, bool reclaim) const {
+  const Bytes free = state_.swap.DomainFree(domain);
+  return reclaim && MayReclaim(domain) ? free + state_.swap.CleanBytes(domain)
+                                       : free;
 }
 
 void SwapSpace::FreeSlot(Buffer& buffer) {
@@ -88,21 +97,10 @@ void SwapSpace::OnExtentCreated(const ExtentCreated& input) {
 }
 
 bool SwapSpace::ReclaimClean(DomainId domain, Bytes wanted) {
-  std::vector<std::pair<absl::Time, SlotId>> clean;
   Bytes free = state_.swap.DomainFree(domain);
-  Bytes sum = free;
-  for (const auto& [id, entry] : state_.swap.slots()) {
-    if (entry.domain != domain || entry.state != SlotState::kClean) continue;
-    const Session* session = state_.sessions.Find(entry.owner.session);
-    const Buffer* buffer =
-        session->holdings[entry.owner.device].buffers.Find(entry.owner.buffer);
-    clean.emplace_back(buffer->last_use, id);
-    sum += entry.size;
-  }
-  if (sum < wanted) return false;
-  std::sort(clean.begin(), clean.end());
-  for (const auto& [last_use, id] : clean) {
-    if (free >= wanted) break;
+  if (free + state_.swap.CleanBytes(domain) < wanted) return false;
+  while (free < wanted) {
+    const SlotId id = state_.swap.Clean(domain).begin()->second;
     free += state_.swap.Find(id)->size;
     ForgetClean(id);
   }

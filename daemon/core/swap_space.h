@@ -37,6 +37,8 @@ class SwapSpace {
   // with `reclaim`.
   std::optional<SlotId> SlotFor(const Session& session, size_t device,
                                 Buffer& buffer, bool reclaim);
+  // No larger slot can be had now.
+  Bytes Room(DomainId domain, bool reclaim) const;
   // Takes the slot from a buffer that has one.
   void FreeSlot(Buffer& buffer);
   // Sees to it that the domain gets room, if there can be. Other domains'
@@ -49,6 +51,7 @@ class SwapSpace {
   void OnExtentCreated(const ExtentCreated& input);
 
  private:
+  bool MayReclaim(DomainId domain) const;
   bool ReclaimClean(DomainId domain, Bytes wanted);
   void ForgetClean(SlotId slot);
   bool TakeFromOthers(const SwapWish& wish, Bytes left);

@@ -53,6 +53,7 @@ struct VictimHead {
   Bytes size;
   SessionId session;
   BufferId buffer;
+  const Buffer* at = nullptr;  // The buffer.
   VictimGroup* group = nullptr;
   const VictimOwner* owner = nullptr;
   absl::Time last_use, next_use;

@@ -189,9 +189,14 @@ VictimHeadsKey VictimIndex::WhereHead(const VictimGroup& group,
   const VictimOwner& owner = *group.owner;
   const VictimFacts facts = Facts(first.size, group.kind.clean, first.last_use,
                                   NextUse(first.next_use, owner.not_before));
-  *head = {policy_.Key(facts), first.size,    owner.session->id,
-           first.id,           nullptr,       &owner,
-           facts.last_use,     facts.next_use};
+  head->key = policy_.Key(facts);
+  head->size = first.size;
+  head->session = owner.session->id;
+  head->buffer = first.id;
+  head->at = first.buffer;
+  head->owner = &owner;
+  head->last_use = facts.last_use;
+  head->next_use = facts.next_use;
   return {KindOf(facts), owner.priority, owner.weight};
 }
 

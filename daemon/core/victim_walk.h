@@ -2,7 +2,6 @@
 #ifndef METS_DAEMON_CORE_VICTIM_WALK_H_
 #define METS_DAEMON_CORE_VICTIM_WALK_H_
 
-#include <queue>
 #include <set>
 #include <vector>
 
@@ -53,6 +52,7 @@ class VictimWalk {
     SessionId session;
     BufferId buffer;
     VictimGroup* group = nullptr;
+    const Buffer* at = nullptr;  // Of a head.
     bool is_head = false;
     std::set<VictimEntry>::const_iterator entry;  // Of others.
 
@@ -71,7 +71,9 @@ class VictimWalk {
   VictimIndex& index_;
   const absl::Time now_;
   const int priority_;
-  std::priority_queue<Source> sources_;
+  void Push(Source source);
+
+  std::vector<Source> sources_;  // A heap: the best first.
   Source last_;
   std::vector<SessionId> kept_;  // Whose other groups come later.
   std::vector<VictimGroup*> stale_;

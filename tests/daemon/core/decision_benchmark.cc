@@ -20,11 +20,11 @@ namespace {
 
 constexpr Bytes kSmallest = KiB(64);
 constexpr Bytes kLargest = MiB(16);
-constexpr Bytes kWanted = MiB(16);  // By each request.
 
 // Sessions that hold the whole pool in buffers of 64 KiB to 16 MiB (equally
-// many in each size class). Victims come back at once; half of them were only
-// read meanwhile, and leave without a copy the next time.
+// many in each size class), and ask for buffers of such sizes. Victims come
+// back at once; half of them were only read meanwhile, and leave without a copy
+// the next time.
 class Contention {
  public:
   Contention(int sessions, int buffers, const std::string& policy) {
@@ -52,8 +52,8 @@ class Contention {
     now_ += absl::Milliseconds(20 + Below(20));
     UseSome();
     const SessionId session(1 + Below(static_cast<int>(holdings_.size())));
-    const Acquire acquire{session,   RequestId(++request_), "gpu0",
-                          {kWanted}, absl::Seconds(60),     false};
+    const Acquire acquire{session,  RequestId(++request_), "gpu0",
+                          {Size()}, absl::Seconds(60),     false};
     if (cold) CoolCaches();
     const auto begin = std::chrono::steady_clock::now();
     std::vector<Action> actions = core_->Step(now_, acquire);
@@ -70,12 +70,16 @@ class Contention {
  private:
   int Below(int n) { return static_cast<int>(random_() % n); }
 
-  BufferReport Report(int id) {
+  Bytes Size() {
     const double octaves = std::log2(static_cast<double>(kLargest / kSmallest));
     const double part = std::exp2(octaves * Below(1 << 20) / (1 << 20));
+    return Bytes(static_cast<int64_t>(part * kSmallest.count()));
+  }
+
+  BufferReport Report(int id) {
     BufferReport report;
     report.id = BufferId(id);
-    report.size = Bytes(static_cast<int64_t>(part * kSmallest.count()));
+    report.size = Size();
     report.idle = absl::Microseconds(Below(10'000'000));
     return report;
   }

@@ -68,7 +68,7 @@ TEST_F(SwapBookTest, StatesAreCountedByDevice) {
   const SlotId b =
       *book_.Allocate(kDomain, MiB(2), {SessionId(1), 1, BufferId(2)});
   book_.SetState(a, SlotState::kFull);
-  book_.SetState(b, SlotState::kClean);
+  book_.SetClean(b, absl::UnixEpoch());
   EXPECT_EQ(book_.bytes(0, SlotState::kFull), MiB(1));
   EXPECT_EQ(book_.bytes(1, SlotState::kClean), MiB(2));
   EXPECT_EQ(book_.bytes(0, SlotState::kOrdered), Bytes());
