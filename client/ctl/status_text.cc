@@ -71,7 +71,9 @@ Json ToJson(const v1::JobStatus& j) {
           {"weight", j.weight()},
           {"gate_open", j.gate_open()},
           {"turns_total", j.turns_total()},
-          {"gate_wait_seconds_total", j.gate_wait_seconds_total()}};
+          {"gate_wait_seconds_total", j.gate_wait_seconds_total()},
+          {"steps", j.steps()},
+          {"step_seconds", j.step_seconds()}};
 }
 
 template <typename Rows>

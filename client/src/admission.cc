@@ -257,12 +257,16 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
   const bool recording = recorder_.on();
   const char* name = recording ? TakeNextOpName() : nullptr;
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
+  // Before the gate, which may close where a step begins.
+  StepWatch::Op step;
+  WatchBegin(accesses, count, &step);
   // What runs within an op must not wait: others may wait for that op.
   const bool counted = gate_.gating() && CurrentOp() == nullptr &&
                        (expected_bytes != 0 || UsesDevice(accesses, count));
   if (counted) gate_.Enter();
   Op* op = NewOp(this);
   op->counted = counted;
+  op->step = step;
   const uint32_t now = CoarseNowMs();
   bool is_new = expected_bytes != 0;
   bool slow = false;
@@ -331,6 +335,7 @@ void Device::UnpinAll(Op* op) {
 
 void Device::EndOp(Op* op) {
   RemoveCurrentOp(op);
+  if (op->step.signature != 0) step_watch_.End(&op->step, JobTime());
   if (op->recorded != 0) recorder_.EndOp(op->recorded);
   UnpinAll(op);
   if (!op->ranges.empty() || !op->chunks.empty()) {

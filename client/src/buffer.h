@@ -34,6 +34,7 @@ struct ReportedBuffer {
   uint64_t slot_id = 0;
   int64_t orphan_bytes = 0;
   uint32_t last_use_ms = 0;
+  uint32_t logical = 0;  // Compared only when all may have changed.
   bool operator==(const ReportedBuffer& o) const {
     return known == o.known && resident == o.resident && clean == o.clean &&
            pinned == o.pinned && mobility == o.mobility &&

@@ -70,7 +70,8 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
       gate_(
           options_.id,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
-          [this] { return NothingPinned(); }) {}
+          [this] { return NothingPinned(); }),
+      step_watch_(options_.id) {}
 
 Device::~Device() = default;
 
@@ -93,6 +94,8 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
         AllocBuffer(bytes.RoundUpTo(granularity_), options.bytes, mobility,
                     options.deadline_ms, op));
     *address = buffer->base.load(std::memory_order_relaxed);
+    step_watch_.Alloc(BufferPool::IdOf(*buffer), bytes,
+                      op == nullptr ? nullptr : &op->step);
   }
   totals_.allocations.fetch_add(1, std::memory_order_relaxed);
   NoteLive(bytes.count());
@@ -270,6 +273,7 @@ void Device::Free(void* address) {
   } else if (buffer->base.load(std::memory_order_relaxed) != address) {
     Log(LogLevel::kError, "mets_free of an address inside an allocation");
   } else {
+    step_watch_.Free(BufferPool::IdOf(*buffer));
     FreeBuffer(buffer);
   }
 }

@@ -26,6 +26,7 @@
 #include "client/src/recorder.h"
 #include "client/src/slab_set.h"
 #include "client/src/step_meter.h"
+#include "client/src/step_watch.h"
 #include "client/src/uplink.h"
 #include "common/device/map_driver.h"
 #include "mets/v1/session.pb.h"
@@ -82,7 +83,8 @@ class Device {
   // accesses. Leave ends the thread's innermost one.
   void EnterSection();
   void LeaveSection();
-  // Between two steps of the program.
+  // Between two steps, as the program says. Steps that were found do not count
+  // from then on.
   void StepEnds();
   Gate& gate() { return gate_; }
   void GetStats(mets_stats_t* stats);
@@ -122,6 +124,9 @@ class Device {
   void ForgetExtent(uint64_t extent_id);
   absl::Status RegisterExtent(uint64_t id, UniqueFd fd, Bytes size);
   bool KnowsExtent(uint64_t id);
+
+  // Tells metsd about the training step (device_steps.cc), if there is news.
+  void ReportSteps();
 
   // --- recordings for the daemon (device_record.cc)
   // Begins or ends one. What cannot begin is answered with an error's line.
@@ -249,6 +254,12 @@ class Device {
   void FillTotals(v1::Totals* totals);
   Bytes CachedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // The training step (device_steps.cc).
+  // Since a fixed moment, without what was waited at the gate.
+  absl::Duration JobTime();
+  void WatchBegin(const mets_access* accesses, size_t count, StepWatch::Op* op);
+  void EndStep();
+
   // Recordings (device_record.cc).
   absl::Status StartRecorder();
   // The stream has broken: a recording for the daemon ends.
@@ -275,6 +286,9 @@ class Device {
   std::unique_ptr<RecordFile> record_file_ ABSL_GUARDED_BY(record_mutex_);
 
   Gate gate_;
+  StepWatch step_watch_;
+  std::atomic<bool> hinted_{false};         // The program says where steps end.
+  std::atomic<int64_t> gate_waited_ns_{0};  // As last seen.
 
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
@@ -290,6 +304,7 @@ class Device {
   std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);
+  uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
 };
 
 // Milliseconds of a coarse monotonic clock: cheap.

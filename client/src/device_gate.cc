@@ -37,6 +37,11 @@ void Device::LeaveSection() {
 }
 
 void Device::StepEnds() {
+  hinted_.store(true, std::memory_order_relaxed);
+  EndStep();
+}
+
+void Device::EndStep() {
   const absl::Duration waited =
       absl::Nanoseconds(totals_.wait_ns.load(std::memory_order_relaxed)) +
       gate_.waited();

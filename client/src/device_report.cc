@@ -1,5 +1,6 @@
 // Device: what the daemon and the program are told.
 #include <algorithm>
+#include <utility>
 
 #include "client/src/device.h"
 
@@ -75,6 +76,10 @@ void Device::FillReport(Buffer* buffer, const ReportedBuffer& now,
   const int32_t idle = static_cast<int32_t>(CoarseNowMs() - now.last_use_ms);
   report->set_idle_ms(std::max(idle, 0));
   buffer->reported = now;
+  if (buffer->slab.load(std::memory_order_relaxed) == nullptr) {
+    buffer->reported.logical = step_watch_.LogicalOf(BufferPool::IdOf(*buffer));
+  }
+  report->set_logical(buffer->reported.logical);
 }
 
 bool Device::ReportChanges(bool touched) {
@@ -89,6 +94,8 @@ bool Device::ReportChanges(bool touched) {
     report->set_freed(true);
   }
   freed_ids_.clear();
+  const uint64_t version = step_watch_.version();
+  const bool renumbered = std::exchange(reported_version_, version) != version;
   Bytes pinned;
   for (Buffer& buffer : buffers_.all()) {
     if (buffer.word.phase() == Phase::kFree || buffer.in_order) continue;
@@ -97,7 +104,11 @@ bool Device::ReportChanges(bool touched) {
     if (!touched && buffer.reported.known) {
       now.last_use_ms = buffer.reported.last_use_ms;
     }
-    if (now == buffer.reported) continue;
+    if (now == buffer.reported &&
+        !(renumbered && buffer.reported.logical !=
+                            step_watch_.LogicalOf(BufferPool::IdOf(buffer)))) {
+      continue;
+    }
     FillReport(&buffer, now, changes->add_buffers());
     if (changes->buffers_size() < kBuffersPerMessage) continue;
     changes->set_device(options_.id);
@@ -148,6 +159,7 @@ void Device::Mute() {
 void Device::SendSnapshot(bool last) {
   absl::MutexLock lock(&mutex_);
   muted_ = false;
+  step_watch_.Forget();
   const uint64_t epoch = uplink_.epoch();
   std::vector<v1::ClientMessage> parts(1);
   const auto part = [&parts] { return parts.back().mutable_snapshot(); };

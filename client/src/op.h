@@ -8,6 +8,7 @@
 
 #include "client/src/buffer.h"
 #include "client/src/chunk_store.h"
+#include "client/src/step_watch.h"
 
 namespace mets::client {
 
@@ -46,6 +47,8 @@ struct Op {
   uint64_t allocated_bytes = 0;
   uint64_t largest_bytes = 0;
   size_t allocated_count = 0;
+
+  StepWatch::Op step;
 
   uint64_t recorded = 0;  // Number in the recording; 0: not recorded.
 

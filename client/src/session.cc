@@ -405,6 +405,7 @@ void Session::Report() {
   for (int round = 0;; ++round) {
     for (Device* device : Devices()) {
       device->gate().Poll();
+      device->ReportSteps();
       device->ReportChanges(device->tight() || round % kRelaxedRounds == 0);
       device->SendRecording();
     }

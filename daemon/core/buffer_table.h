@@ -20,6 +20,7 @@ struct Buffer {
   Mobility mobility = Mobility::kMovable;
   bool pinned = false;
   absl::Time last_use;
+  uint32_t logical = 0;  // As reported.
   // InfiniteFuture: nothing says so.
   absl::Time next_use = absl::InfiniteFuture();
   SlotId slot;  // Its slot of this epoch, or none.

@@ -15,6 +15,7 @@
 #include "daemon/core/snapshot_intake.h"
 #include "daemon/core/state.h"
 #include "daemon/core/status_report.h"
+#include "daemon/core/step_intake.h"
 #include "daemon/core/swap_space.h"
 #include "daemon/core/tight_signal.h"
 
@@ -32,6 +33,7 @@ class Core::Impl {
         reports_(&state_, &swap_),
         sessions_(&state_, &retirement_),
         snapshots_(&state_, &reports_, &retirement_),
+        steps_(&state_),
         gates_(&state_) {}
 
   std::vector<Action> Step(absl::Time now, const Input& input) {
@@ -91,6 +93,8 @@ class Core::Impl {
   void Take(const ExpectSession& i) { sessions_.OnExpected(i); }
   void Take(const ExpectedSessionGone& i) { sessions_.OnExpectedGone(i); }
   void Take(const AttachDevice& i) { sessions_.OnAttach(i); }
+  void Take(const StepSeen& i) { steps_.OnSeen(i); }
+  void Take(const StepProgress& i) { steps_.OnProgress(i); }
   void Take(const StepNeed& i) { gates_.OnNeed(i); }
   void Take(const TurnWanted& i) { gates_.OnWanted(i); }
   void Take(const TurnEnded& i) { gates_.OnEnded(i); }
@@ -163,6 +167,7 @@ class Core::Impl {
   ReportIntake reports_;
   SessionIntake sessions_;
   SnapshotIntake snapshots_;
+  StepIntake steps_;
   GateKeeper gates_;
 };
 

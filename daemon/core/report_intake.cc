@@ -219,6 +219,9 @@ void ReportIntake::Apply(Session& session, size_t index,
   buffers.Set(buffer, report.state, report.mobility);
   buffer.pinned = report.pinned;
   buffer.last_use = state_.now - report.idle;
+  buffer.logical = report.logical;
+  buffer.next_use =
+      session.holdings[index].steps.NextUse(report.logical, state_.now);
   Job& job = *session.job;
   job.last_active = std::max(job.last_active, buffer.last_use);
   const bool swapped = report.state == BufferState::kSwapped;

@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "daemon/core/buffer_table.h"
+#include "daemon/core/step_book.h"
 #include "daemon/core/types.h"
 
 namespace mets::core {
@@ -27,6 +28,7 @@ struct Holding {
   Bytes pinned;       // Reported.
   Totals totals;
   BufferTable buffers;
+  StepBook steps;
   bool told_tight = false;
   // No Trim before: the last one brought less than was reported as cached.
   absl::Time trim_from = absl::InfinitePast();

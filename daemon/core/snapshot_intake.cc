@@ -142,6 +142,7 @@ void SnapshotIntake::Apply(Session& session, size_t index) {
   holding.pinned = Bytes();
   holding.trim_from = absl::InfinitePast();
   RaiseTotals(whole.totals, &holding.totals);
+  holding.steps.Forget();
   ReplaceBuffers(session, index, whole);
 }
 

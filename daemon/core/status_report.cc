@@ -54,6 +54,9 @@ void AddSession(const State& state, const Session& session, size_t index,
   totals.unobserved_accesses += holding.totals.unobserved_accesses;
   totals.peak_live += holding.totals.peak_live;
   totals.peak_resident += holding.totals.peak_resident;
+  status->steps += holding.steps.steps();
+  status->step_duration =
+      std::max(status->step_duration, holding.steps.duration());
 }
 
 bool HasCounters(const JobOnDevice& job) {

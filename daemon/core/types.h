@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "common/steps/step_program.h"
 
 namespace mets::core {
 
@@ -84,6 +85,8 @@ struct BufferReport {
   absl::Duration idle;  // Since its last use.
   SlotId slot;          // Of this epoch, or none.
   Bytes orphan;         // Bytes of it in chunks of earlier epochs.
+  // 1 + its index in the buffers of the session's step; 0: it has none.
+  uint32_t logical = 0;
 };
 
 // Monotonic counters of a process on a device.
@@ -209,6 +212,24 @@ struct Snapshot {
   Totals totals;
   bool last = false;
 };
+// The session's step, in parts: the ops and buffers of the parts follow one
+// another. It takes the place of the one before.
+struct StepSeen {
+  SessionId session;
+  std::string device;
+  steps::StepProgram part;
+  bool first = true;
+  bool last = true;
+};
+// Where the session is in it; sent about once a second.
+struct StepProgress {
+  SessionId session;
+  std::string device;
+  uint64_t signature = 0;      // Of the step that repeats now; 0: none does.
+  int64_t steps = 0;           // Repetitions so far, of any step.
+  absl::Duration duration;     // Of the last one.
+  absl::Duration since_begin;  // Of the present one.
+};
 // What the session's last step needed; sent when that changes.
 struct StepNeed {
   SessionId session;
@@ -263,8 +284,9 @@ using Input =
     std::variant<SessionOpened, SessionLost, SessionResumed, SessionEnded,
                  ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
                  Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
-                 StepNeed, TurnWanted, TurnEnded, SetJobLimit, ChunkCreated,
-                 ChunkDestroyed, ExtentCreated, ExtentDestroyed, Tick, Stop>;
+                 StepSeen, StepProgress, StepNeed, TurnWanted, TurnEnded,
+                 SetJobLimit, ChunkCreated, ChunkDestroyed, ExtentCreated,
+                 ExtentDestroyed, Tick, Stop>;
 
 // ---- actions to sessions
 // -------------------------------------------------------
@@ -438,6 +460,8 @@ struct JobStatus {
   bool gate_open = true;
   int64_t turns_total = 0;  // Quanta included.
   absl::Duration gate_wait_total;
+  int64_t steps = 0;             // Repetitions that its processes have found.
+  absl::Duration step_duration;  // Of the last one; the longest of them.
 };
 
 // What one session holds; the state file records it.

@@ -68,6 +68,8 @@ void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
   to->set_gate_open(from.gate_open);
   to->set_turns_total(from.turns_total);
   to->set_gate_wait_seconds_total(absl::ToDoubleSeconds(from.gate_wait_total));
+  to->set_steps(from.steps);
+  to->set_step_seconds(absl::ToDoubleSeconds(from.step_duration));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
 #include "common/ipc/descriptor_channel.h"
+#include "daemon/transport/step_from_client.h"
 
 namespace mets::transport {
 namespace {
@@ -101,6 +102,7 @@ absl::StatusOr<core::BufferReport> ToReport(const v1::BufferReport& message) {
   report.pinned = message.pinned();
   report.idle = absl::Milliseconds(message.idle_ms());
   report.slot = SlotId(message.slot_id());
+  report.logical = message.logical();
   return report;
 }
 
@@ -310,6 +312,10 @@ MaybeInput FromClient(const v1::ClientMessage& message, SessionId session,
       return Convert(message.forgotten(), session);
     case v1::ClientMessage::kBufferChanges:
       return Convert(message.buffer_changes(), session);
+    case v1::ClientMessage::kStepProgram:
+      return StepFromClient(message.step_program(), session);
+    case v1::ClientMessage::kStepDigest:
+      return StepFromClient(message.step_digest(), session);
     case v1::ClientMessage::kStepNeed:
       return Convert(message.step_need(), session);
     case v1::ClientMessage::kTurnWanted:
@@ -318,7 +324,6 @@ MaybeInput FromClient(const v1::ClientMessage& message, SessionId session,
     case v1::ClientMessage::kTurnEnded:
       if (message.turn_ended().epoch() != epoch.value()) return std::nullopt;
       return Convert(message.turn_ended(), session);
-    case v1::ClientMessage::kStepDigest:
     case v1::ClientMessage::kProgress:
     case v1::ClientMessage::kTraceChunk:
       return std::nullopt;

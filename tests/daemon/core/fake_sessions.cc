@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/policy/lru_policy.h"
+#include "daemon/policy/registry.h"
 
 namespace mets::core {
 namespace {
@@ -37,10 +37,10 @@ CoreConfig FakeCluster::Config(Bytes pool, Bytes swap) {
   return config;
 }
 
-FakeCluster::FakeCluster(CoreConfig config)
+FakeCluster::FakeCluster(CoreConfig config, std::string policy)
     : config_(config),
-      core_(std::make_unique<Core>(config,
-                                   std::make_unique<policy::LruPolicy>())) {
+      policy_(std::move(policy)),
+      core_(std::make_unique<Core>(config, *policy::MakePolicy(policy_))) {
   Step(Tick());
 }
 
@@ -167,7 +167,7 @@ void FakeCluster::RestartCore(CoreConfig config) {
   memory_.clear();
   config.epoch = Epoch(epoch_);
   config_ = config;
-  core_ = std::make_unique<Core>(config, std::make_unique<policy::LruPolicy>());
+  core_ = std::make_unique<Core>(config, *policy::MakePolicy(policy_));
   for (const ExpectSession& record : records) Step(record);
 }
 

@@ -93,7 +93,7 @@ struct FakeSession {
 
 class FakeCluster {
  public:
-  explicit FakeCluster(CoreConfig config);
+  explicit FakeCluster(CoreConfig config, std::string policy = "lru");
 
   static CoreConfig Config(Bytes pool, Bytes swap);
 
@@ -192,6 +192,7 @@ class FakeCluster {
   };
 
   CoreConfig config_;
+  const std::string policy_;
   std::unique_ptr<Core> core_;
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   std::map<SessionId, std::unique_ptr<FakeSession>> sessions_;

@@ -1,0 +1,155 @@
+#include "client/src/step_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/steps/step_content.h"
+
+namespace mets::client {
+namespace {
+
+constexpr absl::Duration kDigestPeriod = absl::Seconds(1);
+// Keeps parts of programs far below 1 MiB: numbers take at most 10 bytes.
+constexpr size_t kNumbersPerPart = 50000;
+
+uint32_t Encode(const steps::Access& access) {
+  const uint32_t kind = access.kind == steps::AccessKind::kRead    ? 0
+                        : access.kind == steps::AccessKind::kWrite ? 1
+                                                                   : 2;
+  return access.buffer * 4 + kind;
+}
+
+void AddOp(const steps::StepOp& from, v1::StepProgram* part) {
+  v1::StepOp* op = part->add_ops();
+  op->set_start_us(absl::ToInt64Microseconds(from.start));
+  op->set_busy_us(absl::ToInt64Microseconds(from.busy));
+  for (const steps::Access& access : from.accesses) {
+    op->add_accesses(Encode(access));
+  }
+  for (uint32_t buffer : from.frees) op->add_frees(buffer);
+}
+
+}  // namespace
+
+bool StepWatch::Begin(absl::Duration now, const steps::Touch* touches,
+                      size_t count, Op* op) {
+  absl::MutexLock lock(&mutex_);
+  latest_ = std::max(latest_, now);
+  // Of the sizes and kinds of what it touches: equal in each step.
+  uint64_t signature = 1;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t size = recorder_.SizeOf(touches[i].key).count();
+    signature = steps::MixBits(signature ^ (size << 1 | touches[i].write));
+  }
+  op->signature = signature | 1;
+  op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
+  stirred_ = true;
+  const steps::StepPoint& point = recorder_.point();
+  if (point.boundary) step_began_ = latest_;
+  return point.boundary && recorder_.program() != nullptr;
+}
+
+void StepWatch::End(Op* op, absl::Duration now) {
+  absl::MutexLock lock(&mutex_);
+  latest_ = std::max(latest_, now);
+  recorder_.OpEnd(op->id, latest_);
+  op->signature = 0;
+}
+
+void StepWatch::Alloc(uint64_t buffer, Bytes bytes, const Op* op) {
+  absl::MutexLock lock(&mutex_);
+  if (op == nullptr || op->signature == 0) {
+    recorder_.Alloc(buffer, bytes);
+  } else {
+    recorder_.Alloc(buffer, bytes, op->id, op->signature);
+  }
+}
+
+void StepWatch::Free(uint64_t buffer) {
+  absl::MutexLock lock(&mutex_);
+  recorder_.Free(buffer);
+}
+
+void StepWatch::AddProgram(std::vector<v1::ClientMessage>* messages) {
+  const steps::StepProgram& program = *recorder_.program();
+  const auto add_part = [&] {
+    v1::StepProgram* part = messages->emplace_back().mutable_step_program();
+    part->set_device(device_);
+    part->set_step_signature(program.signature);
+    part->set_duration_us(absl::ToInt64Microseconds(program.duration));
+    return part;
+  };
+  v1::StepProgram* part = add_part();
+  part->set_first(true);
+  size_t numbers = 0;
+  const auto count = [&](size_t more) {
+    if (numbers > 0 && numbers + more > kNumbersPerPart) {
+      part = add_part();
+      numbers = 0;
+    }
+    numbers += more;
+  };
+  for (const steps::StepBuffer& buffer : program.buffers) {
+    count(2);
+    part->add_buffer_bytes(buffer.size.count());
+    part->add_persistent(buffer.persistent);
+  }
+  for (const steps::StepOp& op : program.ops) {
+    count(3 + op.accesses.size() + op.frees.size());
+    AddOp(op, part);
+  }
+  part->set_last(true);
+}
+
+void StepWatch::FillDigest(absl::Duration now, v1::StepDigest* digest) {
+  const steps::StepSummary& summary = recorder_.summary();
+  digest->set_device(device_);
+  digest->set_steps(recorder_.point().steps);
+  if (!sent()) return;
+  digest->set_step_signature(recorder_.program()->signature);
+  digest->set_duration_us(absl::ToInt64Microseconds(summary.duration));
+  digest->set_since_begin_us(
+      absl::ToInt64Microseconds(std::max(now, step_began_) - step_began_));
+  digest->set_working_set_bytes(summary.working_set.count());
+  digest->set_peak_live_bytes(summary.peak_live.count());
+  digest->set_persistent_bytes(summary.persistent_live.count());
+  digest->set_largest_op_bytes(summary.largest_op.count());
+}
+
+std::vector<v1::ClientMessage> StepWatch::Report(absl::Duration now) {
+  std::vector<v1::ClientMessage> messages;
+  absl::MutexLock lock(&mutex_);
+  if (!stirred_ || now < next_digest_) return messages;
+  if (recorder_.program() != nullptr && !sent()) {
+    AddProgram(&messages);
+    sent_version_ = recorder_.version();
+  }
+  const uint64_t signature = sent() ? recorder_.program()->signature : 0;
+  // That there is no step is said once.
+  if (signature == 0 && digest_signature_ == 0) return messages;
+  digest_signature_ = signature;
+  FillDigest(now, messages.emplace_back().mutable_step_digest());
+  stirred_ = false;
+  next_digest_ = now + kDigestPeriod;
+  return messages;
+}
+
+void StepWatch::Forget() {
+  absl::MutexLock lock(&mutex_);
+  sent_version_ = digest_signature_ = 0;
+  next_digest_ = absl::ZeroDuration();
+}
+
+uint32_t StepWatch::LogicalOf(uint64_t buffer) {
+  absl::MutexLock lock(&mutex_);
+  if (!sent()) return 0;
+  const std::optional<uint32_t> logical = recorder_.LogicalOf(buffer);
+  return logical.has_value() ? *logical + 1 : 0;
+}
+
+uint64_t StepWatch::version() {
+  absl::MutexLock lock(&mutex_);
+  return sent() ? sent_version_ : 0;
+}
+
+}  // namespace mets::client

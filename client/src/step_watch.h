@@ -1,0 +1,76 @@
+// StepWatch: finds the process's training step on a device, and tells metsd.
+#ifndef METS_CLIENT_SRC_STEP_WATCH_H_
+#define METS_CLIENT_SRC_STEP_WATCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/bytes.h"
+#include "common/steps/step_recorder.h"
+#include "mets/v1/session.pb.h"
+
+namespace mets::client {
+
+// A StepRecorder for several threads, and its messages: the program when it is
+// another one than the last sent, a digest at most once a second while ops run.
+//
+// Thread-safe; calls nothing of the device. Buffers are those of their own,
+// without slabs.
+class StepWatch {
+ public:
+  // An op while it runs.
+  struct Op {
+    steps::OpId id;
+    uint64_t signature = 0;  // 0: it is not watched.
+  };
+
+  explicit StepWatch(std::string device) : device_(std::move(device)) {}
+
+  // An op begins that touches buffers. `now`: since a fixed moment, without
+  // what the process has waited. True when a known step begins with it.
+  bool Begin(absl::Duration now, const steps::Touch* touches, size_t count,
+             Op* op);
+  void End(Op* op, absl::Duration now);
+  // `op` may be null: outside of ops.
+  void Alloc(uint64_t buffer, Bytes bytes, const Op* op);
+  void Free(uint64_t buffer);
+
+  // What metsd should know, at `now` as in Begin.
+  std::vector<v1::ClientMessage> Report(absl::Duration now);
+  // metsd knows nothing.
+  void Forget();
+
+  // BufferReport.logical of a buffer: 0 while metsd does not have the program.
+  uint32_t LogicalOf(uint64_t buffer);
+  // Changes with the meaning of these.
+  uint64_t version();
+
+ private:
+  bool sent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return recorder_.program() != nullptr &&
+           sent_version_ == recorder_.version();
+  }
+  void AddProgram(std::vector<v1::ClientMessage>* messages)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillDigest(absl::Duration now, v1::StepDigest* digest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string device_;
+  absl::Mutex mutex_;
+  steps::StepRecorder recorder_ ABSL_GUARDED_BY(mutex_);
+  // Threads read the clock before they come here.
+  absl::Duration latest_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration step_began_ ABSL_GUARDED_BY(mutex_);
+  bool stirred_ ABSL_GUARDED_BY(mutex_) = false;  // Ops since the last digest.
+  uint64_t sent_version_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t digest_signature_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration next_digest_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_STEP_WATCH_H_

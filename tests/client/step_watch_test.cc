@@ -1,0 +1,171 @@
+#include "client/src/step_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace mets::client {
+namespace {
+
+// A training with `layers` weights; each step allocates and frees as many
+// activations. An op takes 1 ms.
+struct Training {
+  static constexpr int kSizes = 6500;
+
+  explicit Training(int layers) : layers(layers) {
+    for (int i = 0; i < layers; ++i) {
+      weights.push_back(++last_buffer);
+      watch.Alloc(last_buffer, MiB(1 + i % kSizes), nullptr);
+    }
+  }
+
+  void Op(const std::vector<steps::Touch>& touches, Bytes allocates) {
+    StepWatch::Op op;
+    boundaries += watch.Begin(now, touches.data(), touches.size(), &op);
+    now += absl::Milliseconds(1);
+    if (!allocates.is_zero()) {
+      activations.push_back(++last_buffer);
+      watch.Alloc(last_buffer, allocates, &op);
+    }
+    watch.End(&op, now);
+  }
+
+  void Step() {
+    for (int i = 0; i < layers; ++i)
+      Op({{weights[i], false}}, MiB(50 + i % kSizes));
+    for (int i = layers - 1; i >= 0; --i) {
+      Op({{activations.back(), false}, {weights[i], true}}, Bytes());
+      watch.Free(activations.back());
+      activations.pop_back();
+    }
+  }
+
+  // Steps, and what is sent every 20 ms.
+  std::vector<v1::ClientMessage> Run(int steps) {
+    std::vector<v1::ClientMessage> sent;
+    for (int i = 0; i < steps; ++i) {
+      Step();
+      for (v1::ClientMessage& message : watch.Report(now)) {
+        sent.push_back(std::move(message));
+      }
+    }
+    return sent;
+  }
+
+  const int layers;
+  StepWatch watch{"host0"};
+  absl::Duration now = absl::Seconds(1);
+  uint64_t last_buffer = 0;
+  std::vector<uint64_t> weights, activations;
+  int boundaries = 0;
+};
+
+int CountPrograms(const std::vector<v1::ClientMessage>& messages) {
+  int count = 0;
+  for (const v1::ClientMessage& message : messages) {
+    count += message.has_step_program() && message.step_program().first();
+  }
+  return count;
+}
+
+TEST(StepWatchTest, ProgramIsSentOnceAndThenOneSmallDigestASecond) {
+  Training training(25);  // 50 ms a step.
+  std::vector<v1::ClientMessage> sent = training.Run(40);
+  ASSERT_EQ(CountPrograms(sent), 1);
+  const v1::StepProgram& program = sent[0].step_program();
+  EXPECT_EQ(program.device(), "host0");
+  EXPECT_TRUE(program.last());
+  EXPECT_EQ(program.ops_size(), 50);
+  EXPECT_EQ(program.buffer_bytes_size(), 50);
+  EXPECT_EQ(program.duration_us(), 50000);
+  sent = training.Run(200);  // 10 s.
+  EXPECT_EQ(CountPrograms(sent), 0);
+  EXPECT_GE(sent.size(), 9u);
+  EXPECT_LE(sent.size(), 11u);
+  size_t bytes = 0;
+  for (const v1::ClientMessage& message : sent) {
+    bytes += message.ByteSizeLong();
+    EXPECT_EQ(message.step_digest().step_signature(), program.step_signature());
+    EXPECT_EQ(message.step_digest().duration_us(), 50000);
+  }
+  EXPECT_LT(bytes, 10 * 1000u);
+  EXPECT_GE(sent.back().step_digest().steps(), 215u);
+  EXPECT_LE(sent.back().step_digest().steps(), 240u);
+}
+
+TEST(StepWatchTest, NothingIsSentWithoutAStepOrWithoutOps) {
+  Training training(25);
+  EXPECT_TRUE(training.Run(1).empty());
+  training.Run(40);
+  training.now += absl::Seconds(2);
+  training.watch.Report(training.now);
+  training.now += absl::Seconds(100);
+  EXPECT_TRUE(training.watch.Report(training.now).empty());
+}
+
+TEST(StepWatchTest, LogicalBuffersAreThoseOfTheProgramThatWasSent) {
+  Training training(25);
+  EXPECT_EQ(training.watch.LogicalOf(training.weights[3]), 0);
+  const std::vector<v1::ClientMessage> sent = training.Run(40);
+  const v1::StepProgram& program = sent[0].step_program();
+  for (int i = 0; i < training.layers; ++i) {
+    const uint32_t logical = training.watch.LogicalOf(training.weights[i]);
+    ASSERT_GT(logical, 0);
+    EXPECT_EQ(program.buffer_bytes(logical - 1), MiB(1 + i).count());
+    EXPECT_TRUE(program.persistent(logical - 1));
+  }
+  const uint64_t version = training.watch.version();
+  EXPECT_NE(version, 0);
+  training.watch.Forget();
+  EXPECT_EQ(training.watch.version(), 0);
+  EXPECT_EQ(training.watch.LogicalOf(training.weights[3]), 0);
+  EXPECT_EQ(CountPrograms(training.Run(2)), 1);
+  EXPECT_EQ(training.watch.version(), version);
+}
+
+TEST(StepWatchTest, LargeProgramsComeInPartsBelowOneMebibyte) {
+  Training training(20000);
+  std::vector<v1::ClientMessage> sent = training.Run(7);
+  ASSERT_EQ(CountPrograms(sent), 1);
+  int ops = 0, buffers = 0, last = 0;
+  for (const v1::ClientMessage& message : sent) {
+    EXPECT_LT(message.ByteSizeLong(), 1u << 20);
+    ops += message.step_program().ops_size();
+    buffers += message.step_program().buffer_bytes_size();
+    last += message.step_program().last();
+  }
+  EXPECT_EQ(ops, 40000);
+  EXPECT_EQ(buffers, 40000);
+  EXPECT_EQ(last, 1);
+}
+
+TEST(StepWatchTest, EndOfTheStepIsSaidOnce) {
+  Training training(25);
+  training.Run(40);
+  std::vector<v1::ClientMessage> sent;
+  for (int i = 0; i < 3000; ++i) {
+    const Bytes size = MiB(1000 + i);
+    const uint64_t buffer = ++training.last_buffer;
+    training.watch.Alloc(buffer, size, nullptr);
+    training.Op({{buffer, true}}, Bytes());
+    training.watch.Free(buffer);
+    for (v1::ClientMessage& message : training.watch.Report(training.now)) {
+      sent.push_back(std::move(message));
+    }
+  }
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(sent.back().step_digest().step_signature(), 0);
+  EXPECT_LE(sent.size(), 2u);
+}
+
+TEST(StepWatchTest, BeginningsOfStepsAreSaid) {
+  Training training(25);
+  training.Run(40);
+  training.boundaries = 0;
+  training.Run(10);
+  EXPECT_EQ(training.boundaries, 10);
+}
+
+}  // namespace
+}  // namespace mets::client
