@@ -67,9 +67,11 @@ void Device::WatchBegin(const mets_access* accesses, size_t count,
 }
 
 void Device::ReportSteps() {
+  // Before the lock: the gate's mutex comes before the device's.
+  const absl::Duration now = JobTime();
   absl::MutexLock lock(&mutex_);
   if (muted_) return;
-  for (v1::ClientMessage& message : step_watch_.Report(JobTime())) {
+  for (v1::ClientMessage& message : step_watch_.Report(now)) {
     uplink_.Send(std::move(message));
   }
 }
