@@ -287,8 +287,7 @@ class Device {
 
   Gate gate_;
   StepWatch step_watch_;
-  std::atomic<bool> hinted_{false};         // The program says where steps end.
-  std::atomic<int64_t> gate_waited_ns_{0};  // As last seen.
+  std::atomic<bool> hinted_{false};  // The program says where steps end.
 
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.

@@ -38,12 +38,7 @@ class TouchList {
 absl::Duration Device::JobTime() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  if (gate_.gating()) {
-    gate_waited_ns_.store(absl::ToInt64Nanoseconds(gate_.waited()),
-                          std::memory_order_relaxed);
-  }
-  return absl::DurationFromTimespec(now) -
-         absl::Nanoseconds(gate_waited_ns_.load(std::memory_order_relaxed));
+  return absl::DurationFromTimespec(now) - gate_.waited();
 }
 
 void Device::WatchBegin(const mets_access* accesses, size_t count,
@@ -67,11 +62,9 @@ void Device::WatchBegin(const mets_access* accesses, size_t count,
 }
 
 void Device::ReportSteps() {
-  // Before the lock: the gate's mutex comes before the device's.
-  const absl::Duration now = JobTime();
   absl::MutexLock lock(&mutex_);
   if (muted_) return;
-  for (v1::ClientMessage& message : step_watch_.Report(now)) {
+  for (v1::ClientMessage& message : step_watch_.Report(JobTime())) {
     uplink_.Send(std::move(message));
   }
 }

@@ -48,8 +48,9 @@ class Gate {
   // To be called every few milliseconds: closes what time closes.
   void Poll();
 
-  // How long ops have waited here, one after the other.
-  absl::Duration waited();
+  // How long at least one op has waited here, in all. Takes no lock: callers
+  // may hold locks that `send` and `quiet` take.
+  absl::Duration waited() const;
 
  private:
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
@@ -83,6 +84,9 @@ class Gate {
   // Ops of a step, once two steps had the same number; 0: not known.
   std::atomic<uint32_t> ops_in_step_{0};
   std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
+  // Written with the lock. wait_since_ns_: 0 while no op waits.
+  std::atomic<int64_t> wait_since_ns_{0};
+  std::atomic<int64_t> waited_ns_{0};
 
   absl::Mutex mutex_;
   absl::CondVar changed_;
@@ -99,8 +103,6 @@ class Gate {
   int64_t opened_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t close_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Closing: at the latest.
   int64_t idle_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t wait_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace mets::client
