@@ -46,6 +46,11 @@ class RequestServer {
   void LetPinnedPass(size_t device);
   bool TakeToken(size_t device, Request& request);
   bool WithinLimit(size_t device, Request& request, Job& job);
+  bool CanCreate(const Device& device) const {
+    return state_.now >= device.create_from;
+  }
+  Layout LayOut(const Device& device, const Request& request,
+                const Session& session, PieceBound bound) const;
   // True when the request's memory has been reserved (or granted).
   bool Assemble(size_t device, Request& request, const Session& session);
   void MakeRoom(size_t device, Request& request, const Session& session,

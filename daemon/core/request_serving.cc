@@ -72,6 +72,7 @@ void RequestServer::YieldToken(Device& device) {
 void RequestServer::LetPinnedPass(size_t index) {
   Device& device = state_.devices[index];
   const SessionId holder = device.overdraft.holder();
+  if (!holder.ok()) return;
   const std::vector<Request*> waiting = device.queue.Waiting(SessionId());
   const bool stuck =
       std::any_of(waiting.begin(), waiting.end(),
@@ -86,11 +87,8 @@ void RequestServer::LetPinnedPass(size_t index) {
     if (!session.serves() || !WithinLimit(index, *request, *session.job)) {
       continue;
     }
-    const bool can_create = state_.now >= device.create_from;
-    const Layout layout = PlanLayout(
-        device.ledger, session.domain, session.id, request->ranges,
-        can_create ? device.ledger.creatable() : Bytes(),
-        PieceBound::kUnbounded);
+    const Layout layout =
+        LayOut(device, *request, session, PieceBound::kUnbounded);
     if (layout.missing.is_zero()) Reserve(index, *request, layout);
   }
 }
@@ -117,19 +115,20 @@ bool RequestServer::WithinLimit(size_t index, Request& request, Job& job) {
   return false;
 }
 
+Layout RequestServer::LayOut(const Device& device, const Request& request,
+                             const Session& session, PieceBound bound) const {
+  return PlanLayout(device.ledger, session.domain, session.id, request.ranges,
+                    CanCreate(device) ? device.ledger.creatable() : Bytes(),
+                    bound);
+}
+
 bool RequestServer::Assemble(size_t index, Request& request,
                              const Session& session) {
   Device& device = state_.devices[index];
-  const bool can_create = state_.now >= device.create_from;
-  const Bytes creatable = can_create ? device.ledger.creatable() : Bytes();
-  const auto plan = [&](PieceBound bound) {
-    return PlanLayout(device.ledger, session.domain, session.id, request.ranges,
-                      creatable, bound);
-  };
-  Layout layout = plan(PieceBound::kBounded);
+  Layout layout = LayOut(device, request, session, PieceBound::kBounded);
   if (!layout.missing.is_zero()) {
     Bytes need = layout.missing - retirement_.Coming(index);
-    if (need > Bytes() && can_create) {
+    if (need > Bytes() && CanCreate(device)) {
       need -= TurnOver(index, need, session.domain, layout);
     }
     if (need <= Bytes()) {  // It is free, only not in the right pieces yet.
@@ -138,7 +137,7 @@ bool RequestServer::Assemble(size_t index, Request& request,
       return false;
     }
     // Pieces that TurnOver has taken are no longer there.
-    Layout rest = plan(PieceBound::kUnbounded);
+    Layout rest = LayOut(device, request, session, PieceBound::kUnbounded);
     if (!rest.missing.is_zero()) {
       MakeRoom(index, request, session, rest);
       return false;

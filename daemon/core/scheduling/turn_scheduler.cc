@@ -260,6 +260,7 @@ std::vector<GateOrder> TurnScheduler::Advance(absl::Time now) {
 }
 
 absl::Time TurnScheduler::NotBefore(SessionId session) const {
+  if (mode_ == SharingMode::kFree) return absl::InfinitePast();
   for (const auto& [job, party] : parties_) {
     if (party.members.count(session) == 0) continue;
     if (party.phase != Phase::kClosed) return absl::InfinitePast();
