@@ -14,6 +14,7 @@
 #include "common/base/errno_status.h"
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
+#include "common/base/weight.h"
 
 namespace mets::ctl {
 namespace {
@@ -80,9 +81,9 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
     environment.emplace_back("METS_PRIORITY", absl::StrCat(*options.priority));
   }
   if (options.weight.has_value()) {
-    if (*options.weight < 1 || *options.weight > 1000) {
+    if (!IsWeight(*options.weight)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--weight: ", *options.weight, " is not between 1 and 1000"));
+          "--weight: ", *options.weight, " is not between 1 and ", kMostWeight));
     }
     environment.emplace_back("METS_WEIGHT", absl::StrCat(*options.weight));
   }

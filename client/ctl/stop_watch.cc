@@ -11,20 +11,9 @@
 #include "absl/memory/memory.h"
 #include "absl/time/clock.h"
 #include "common/base/errno_status.h"
+#include "common/base/stop_signals.h"
 
 namespace mets::ctl {
-
-namespace {
-
-sigset_t StopSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
-
-}  // namespace
 
 void StopWatch::BlockSignals() {
   const sigset_t set = StopSignals();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
+#include "common/base/weight.h"
 
 namespace mets::client {
 namespace {
@@ -67,9 +68,10 @@ absl::StatusOr<int> WeightWish() {
   const std::string text = Env("METS_WEIGHT");
   int weight = 1;
   if (!text.empty() &&
-      (!absl::SimpleAtoi(text, &weight) || weight < 1 || weight > 1000)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "METS_WEIGHT: '", text, "' is no whole number from 1 to 1000"));
+      (!absl::SimpleAtoi(text, &weight) || !IsWeight(weight))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("METS_WEIGHT: '", text,
+                     "' is no whole number from 1 to ", kMostWeight));
   }
   return weight;
 }

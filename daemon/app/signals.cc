@@ -4,18 +4,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "common/base/stop_signals.h"
+
 namespace mets::app {
-namespace {
-
-sigset_t StopSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  return set;
-}
-
-}  // namespace
 
 void BlockSignals() {
   signal(SIGPIPE, SIG_IGN);

@@ -11,9 +11,6 @@
 namespace mets::core {
 namespace {
 
-// More than any pool, as after a restart with a smaller one; sums over all
-// buffers of a session do not overflow.
-constexpr Bytes kLargestBuffer = GiB(4096);
 constexpr absl::Duration kSkippedRests = absl::Milliseconds(10);
 constexpr absl::Duration kFailedRests = absl::Seconds(1);
 constexpr absl::Duration kTrimRests = absl::Milliseconds(100);

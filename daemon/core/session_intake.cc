@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/job_name.h"
+#include "common/base/weight.h"
 #include "daemon/core/session_exit.h"
 
 namespace mets::core {
@@ -15,7 +16,6 @@ namespace {
 // No wish is larger: sums of wishes do not overflow.
 constexpr Bytes kLargestWish = GiB(int64_t{1} << 20);
 constexpr int kMostPriority = 1000;
-constexpr int kMostWeight = 1000;
 
 Bytes SmallerWish(Bytes held, Bytes wish) {
   if (held.is_zero() || wish.is_zero()) return std::max(held, wish);

@@ -8,7 +8,6 @@ namespace mets::core {
 namespace {
 
 constexpr absl::Duration kLongestStep = absl::Hours(24);
-constexpr Bytes kLargestBuffer = GiB(4096);
 
 bool Plausible(absl::Duration time) {
   return time >= absl::ZeroDuration() && time <= kLongestStep;

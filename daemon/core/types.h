@@ -52,6 +52,10 @@ struct CoreConfig {
   int max_requests_per_session = 1024;
 };
 
+// A buffer is at most so large: more than any pool, as after a restart with a
+// smaller one; sums over all buffers of a session do not overflow.
+inline constexpr Bytes kLargestBuffer = GiB(4096);
+
 // ---- values ----------------------------------------------------------------
 
 enum class Mobility { kMovable, kHeld, kFixed };

@@ -9,6 +9,7 @@
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
 #include "common/ipc/descriptor_channel.h"
+#include "daemon/transport/device_name.h"
 #include "daemon/transport/step_from_client.h"
 
 namespace mets::transport {
@@ -17,7 +18,6 @@ namespace {
 using MaybeInput = absl::StatusOr<std::optional<core::Input>>;
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
-constexpr size_t kMaxDeviceName = 255;
 constexpr int kMaxRanges = 4096;
 
 absl::StatusOr<Bytes> ToBytes(uint64_t count, absl::string_view field) {
@@ -30,12 +30,6 @@ absl::StatusOr<int64_t> ToCount(uint64_t count, absl::string_view field) {
   if (count <= kMaxBytes) return static_cast<int64_t>(count);
   return absl::InvalidArgumentError(
       absl::StrCat(field, " = ", count, " is no count"));
-}
-
-absl::Status CheckDevice(const std::string& device) {
-  if (device.size() <= kMaxDeviceName) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("device name of ", device.size(), " bytes"));
 }
 
 template <typename ThingId, typename Repeated>
@@ -120,7 +114,7 @@ absl::StatusOr<std::vector<core::BufferReport>> ToReports(
 
 MaybeInput Convert(const v1::Snapshot& message, SessionId session,
                    Epoch epoch) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   if (message.chunk_ids_size() > 0 && message.epoch() != epoch.value()) {
     return absl::InvalidArgumentError(
         "snapshot.chunk_ids belong to another run of metsd");
@@ -143,7 +137,7 @@ MaybeInput Convert(const v1::Snapshot& message, SessionId session,
 }
 
 MaybeInput Convert(const v1::Acquire& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   if (message.range_bytes_size() > kMaxRanges) {
     return absl::InvalidArgumentError(
         absl::StrCat("acquire.range_bytes has ", message.range_bytes_size(),
@@ -166,7 +160,7 @@ MaybeInput Convert(const v1::Acquire& message, SessionId session) {
 }
 
 MaybeInput Convert(const v1::Release& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   core::Release release;
   release.session = session;
   release.device = message.device();
@@ -211,7 +205,7 @@ MaybeInput Convert(const v1::OrderDone& message, SessionId session) {
 }
 
 MaybeInput Convert(const v1::BufferChanges& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   core::BufferChanges changes;
   changes.session = session;
   changes.device = message.device();
@@ -231,7 +225,7 @@ absl::StatusOr<absl::Duration> ToDuration(uint64_t us,
 }
 
 MaybeInput Convert(const v1::StepNeed& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   core::StepNeed need;
   need.session = session;
   need.device = message.device();
@@ -245,13 +239,13 @@ MaybeInput Convert(const v1::StepNeed& message, SessionId session) {
 }
 
 MaybeInput Convert(const v1::TurnWanted& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   return core::Input(
       core::TurnWanted{session, message.device(), OrderId(message.order_id())});
 }
 
 MaybeInput Convert(const v1::TurnEnded& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   core::TurnEnded ended;
   ended.session = session;
   ended.device = message.device();
@@ -293,7 +287,7 @@ MaybeInput FromClient(const v1::ClientMessage& message, SessionId session,
     case v1::ClientMessage::kSnapshot:
       return Convert(message.snapshot(), session, epoch);
     case v1::ClientMessage::kAttachDevice:
-      METS_RETURN_IF_ERROR(CheckDevice(message.attach_device().device()));
+      METS_RETURN_IF_ERROR(CheckDeviceName(message.attach_device().device()));
       return core::Input(
           core::AttachDevice{session, message.attach_device().device(),
                              message.attach_device().ops_seen()});

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/bytes.h"
+#include "common/base/weight.h"
 
 namespace mets::transport {
 namespace {
@@ -133,7 +134,8 @@ void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
   opened.limit = Bytes(static_cast<int64_t>(hello.limit_bytes()));
   opened.guarantee = Bytes(static_cast<int64_t>(hello.guarantee_bytes()));
   opened.priority = hello.priority();
-  opened.weight = static_cast<int>(std::clamp(hello.weight(), 1u, 1000u));
+  opened.weight = static_cast<int>(
+      std::clamp<uint32_t>(hello.weight(), 1, kMostWeight));
   opened.recovers = FindExpected(record.process);
   opened.expects_snapshot = hello.reconnect() || opened.recovers.ok();
   record.phase = Phase::kOpen;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "daemon/transport/device_name.h"
 
 namespace mets::transport {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 using MaybeInput = absl::StatusOr<std::optional<core::Input>>;
 
 constexpr uint64_t kMaxNumber = uint64_t{1} << 60;
-constexpr size_t kMaxDeviceName = 255;
 
 absl::StatusOr<int64_t> ToNumber(uint64_t number, absl::string_view field) {
   if (number <= kMaxNumber) return static_cast<int64_t>(number);
@@ -23,12 +23,6 @@ absl::StatusOr<absl::Duration> ToDuration(uint64_t us,
                                           absl::string_view field) {
   METS_ASSIGN_OR_RETURN(const int64_t number, ToNumber(us, field));
   return absl::Microseconds(number);
-}
-
-absl::Status CheckDevice(const std::string& device) {
-  if (device.size() <= kMaxDeviceName) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("device name of ", device.size(), " bytes"));
 }
 
 absl::StatusOr<steps::StepOp> ToOp(const v1::StepOp& message) {
@@ -61,7 +55,7 @@ absl::StatusOr<steps::StepOp> ToOp(const v1::StepOp& message) {
 }  // namespace
 
 MaybeInput StepFromClient(const v1::StepProgram& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   if (message.persistent_size() != message.buffer_bytes_size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "step_program has ", message.buffer_bytes_size(), " buffer_bytes and ",
@@ -90,7 +84,7 @@ MaybeInput StepFromClient(const v1::StepProgram& message, SessionId session) {
 }
 
 MaybeInput StepFromClient(const v1::StepDigest& message, SessionId session) {
-  METS_RETURN_IF_ERROR(CheckDevice(message.device()));
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
   core::StepProgress progress;
   progress.session = session;
   progress.device = message.device();

@@ -1,0 +1,15 @@
+// A job's weight: its share of a device's time against others of its priority.
+#ifndef METS_COMMON_BASE_WEIGHT_H_
+#define METS_COMMON_BASE_WEIGHT_H_
+
+namespace mets {
+
+inline constexpr int kMostWeight = 1000;
+
+inline constexpr bool IsWeight(int weight) {
+  return weight >= 1 && weight <= kMostWeight;
+}
+
+}  // namespace mets
+
+#endif  // METS_COMMON_BASE_WEIGHT_H_
