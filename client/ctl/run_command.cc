@@ -82,8 +82,9 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
   }
   if (options.weight.has_value()) {
     if (!IsWeight(*options.weight)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--weight: ", *options.weight, " is not between 1 and ", kMostWeight));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--weight: ", *options.weight, " is not between 1 and ",
+                       kMostWeight));
     }
     environment.emplace_back("METS_WEIGHT", absl::StrCat(*options.weight));
   }

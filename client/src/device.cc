@@ -46,6 +46,13 @@ uint32_t CoarseNowMs() {
   return static_cast<uint32_t>(now.tv_sec * 1000 + now.tv_nsec / 1000000);
 }
 
+Device* FindDevice(const std::vector<Device*>& devices, const std::string& id) {
+  for (Device* device : devices) {
+    if (device->options().id == id) return device;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<Device>> Device::Create(
     Uplink& uplink, std::unique_ptr<MapDriver> driver, DeviceOptions options) {
   METS_ASSIGN_OR_RETURN(

@@ -306,6 +306,9 @@ class Device {
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
 };
 
+// The one called `id`; null when there is none.
+Device* FindDevice(const std::vector<Device*>& devices, const std::string& id);
+
 // Milliseconds of a coarse monotonic clock: cheap.
 uint32_t CoarseNowMs();
 

@@ -50,9 +50,7 @@ absl::Status Device::StartRecording(const std::string& path) {
     record_file_ = *std::move(file);
     return absl::OkStatus();
   }
-  recorder_.Stop();
-  while (!recorder_.Take().last) {
-  }
+  recorder_.Discard();
   return file.status();
 }
 
@@ -78,7 +76,7 @@ void Device::OnRecord(const v1::Record& record) {
     return;
   }
   uplink_.Send(TracePart(record.recording_id(),
-                     {trace::FormatError(status.message()), true, ""}));
+                         {trace::FormatError(status.message()), true, ""}));
 }
 
 void Device::SendRecording() {
@@ -107,9 +105,7 @@ bool Device::EndRecordings() {
 void Device::BreakRecording() {
   absl::MutexLock lock(&record_mutex_);
   if (recording_id_ == 0) return;
-  recorder_.Stop();
-  while (!recorder_.Take().last) {
-  }
+  recorder_.Discard();
   recording_id_ = 0;
 }
 

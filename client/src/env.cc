@@ -70,8 +70,8 @@ absl::StatusOr<int> WeightWish() {
   if (!text.empty() &&
       (!absl::SimpleAtoi(text, &weight) || !IsWeight(weight))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("METS_WEIGHT: '", text,
-                     "' is no whole number from 1 to ", kMostWeight));
+        absl::StrCat("METS_WEIGHT: '", text, "' is no whole number from 1 to ",
+                     kMostWeight));
   }
   return weight;
 }

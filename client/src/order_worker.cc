@@ -88,7 +88,7 @@ void OrderWorker::Evict(const v1::Evict& order) {
   v1::OrderDone done;
   done.set_order_id(order.order_id());
   done.set_epoch(order.epoch());
-  Device* device = Find(order.device());
+  Device* device = FindDevice(devices_(), order.device());
   const absl::Status ready = device == nullptr
                                  ? absl::NotFoundError("unknown device")
                                  : RegisterExtents(*device, order);
@@ -159,7 +159,7 @@ void OrderWorker::Trim(const v1::Trim& order) {
   v1::OrderDone done;
   done.set_order_id(order.order_id());
   done.set_epoch(order.epoch());
-  if (Device* device = Find(order.device())) {
+  if (Device* device = FindDevice(devices_(), order.device())) {
     device->Trim(Bytes(static_cast<int64_t>(order.target_bytes())),
                  order.order_id());
   } else {
@@ -200,13 +200,6 @@ void OrderWorker::Answer(v1::OrderDone done) {
   v1::ClientMessage message;
   *message.mutable_order_done() = std::move(done);
   uplink_.Send(std::move(message));
-}
-
-Device* OrderWorker::Find(const std::string& id) {
-  for (Device* device : devices_()) {
-    if (device->options().id == id) return device;
-  }
-  return nullptr;
 }
 
 }  // namespace mets::client

@@ -45,7 +45,6 @@ class OrderWorker {
   void Forget(const v1::ForgetChunks& order);
   void Answer(v1::OrderDone done);
   void Unsupported(uint64_t order_id, uint64_t epoch, const char* what);
-  Device* Find(const std::string& id);
   bool abandoned();
 
   DescriptorInbox& inbox_;

@@ -139,6 +139,12 @@ void Recorder::EndOp(uint64_t op) {
   if (on_ && ops_.erase(op) == 1) Add(Now(), EventKind::kEnd, op, Bytes());
 }
 
+void Recorder::Discard() {
+  Stop();
+  while (!Take().last) {
+  }
+}
+
 Recorder::Part Recorder::Take() {
   absl::MutexLock lock(&mutex_);
   Part part;

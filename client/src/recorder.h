@@ -74,6 +74,8 @@ class Recorder {
     std::string error;  // Of the last part: why the recording failed.
   };
   Part Take();
+  // Ends, and throws away what is not taken.
+  void Discard();
 
  private:
   absl::Duration Now() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -309,10 +309,8 @@ void Session::OnSetLimits(const v1::SetLimits& limits) {
 }
 
 void Session::OnRecord(const v1::Record& record) {
-  for (Device* device : Devices()) {
-    if (device->options().id == record.device()) {
-      return device->OnRecord(record);
-    }
+  if (Device* device = FindDevice(Devices(), record.device())) {
+    return device->OnRecord(record);
   }
   v1::ClientMessage message;
   v1::TraceChunk* chunk = message.mutable_trace_chunk();
@@ -323,8 +321,8 @@ void Session::OnRecord(const v1::Record& record) {
 }
 
 void Session::OnGate(const v1::Gate& gate) {
-  for (Device* device : Devices()) {
-    if (device->options().id == gate.device()) device->gate().Follow(gate);
+  if (Device* device = FindDevice(Devices(), gate.device())) {
+    device->gate().Follow(gate);
   }
 }
 

@@ -16,8 +16,8 @@ inline absl::Time ExpectedUse(absl::Time now, const core::VictimFacts& facts) {
   return IsKnown(facts) ? facts.next_use : now + (now - facts.last_use);
 }
 
-// Key of buffers whose next use nobody knows: what was used longest ago leaves
-// first.
+// Key by recency, as of buffers whose next use nobody knows: what was used
+// longest ago leaves first.
 inline double RecencyKey(const core::VictimFacts& facts) {
   return -absl::ToDoubleSeconds(facts.last_use - absl::UnixEpoch());
 }

@@ -1,11 +1,13 @@
 #include "daemon/policy/lru_policy.h"
 
+#include "daemon/policy/expected_use.h"
+
 namespace mets::policy {
 
 std::string LruPolicy::name() const { return "lru"; }
 
 double LruPolicy::Key(const core::VictimFacts& facts) const {
-  return -absl::ToDoubleSeconds(facts.last_use - absl::UnixEpoch());
+  return RecencyKey(facts);
 }
 
 double LruPolicy::Score(absl::Time now, const core::VictimFacts& facts) const {

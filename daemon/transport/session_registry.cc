@@ -134,8 +134,8 @@ void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
   opened.limit = Bytes(static_cast<int64_t>(hello.limit_bytes()));
   opened.guarantee = Bytes(static_cast<int64_t>(hello.guarantee_bytes()));
   opened.priority = hello.priority();
-  opened.weight = static_cast<int>(
-      std::clamp<uint32_t>(hello.weight(), 1, kMostWeight));
+  opened.weight =
+      static_cast<int>(std::clamp<uint32_t>(hello.weight(), 1, kMostWeight));
   opened.recovers = FindExpected(record.process);
   opened.expects_snapshot = hello.reconnect() || opened.recovers.ok();
   record.phase = Phase::kOpen;

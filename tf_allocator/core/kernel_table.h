@@ -16,7 +16,7 @@
 
 namespace mets {
 
-// One kernel. `kind`, `variables` and `type` do not change; `needs` is thread-safe.
+// One kernel. `needs` is thread-safe; the rest does not change.
 class KernelState {
  public:
   // `type`: the op's type, such as "MatMul".

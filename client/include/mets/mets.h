@@ -39,8 +39,9 @@
  * Environment. METS_RUN_DIR (directory of the daemon's sockets), METS_JOB,
  * METS_LIMIT, METS_GUARANTEE, METS_PRIORITY (wishes; fields of
  * mets_open_options come first), METS_WEIGHT (share of the device time among
- * jobs of one priority, 1 to 1000; default 1), METS_WAIT (a duration such as "60s",
- * "forever", or "fail": how long a request waits for memory; default 60s).
+ * jobs of one priority, 1 to 1000; default 1), METS_WAIT (a duration such as
+ * "60s", "forever", or "fail": how long a request waits for memory; default
+ * 60s).
  *
  * Versions. Structs begin with their size; set them with the *_INIT macros. New
  * fields are added at the end, and functions are never removed while
