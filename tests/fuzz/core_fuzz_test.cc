@@ -9,109 +9,15 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "tests/daemon/core/fake_sessions.h"
+#include "tests/fuzz/core_program.h"
 
 namespace mets::core {
 namespace {
-
-// Each operation is a struct; `s` chooses a session, `b` one of its buffers.
-struct OpenOp {
-  uint64_t job, domain;
-  int64_t limit_mib, guarantee_mib;
-  int priority;
-};
-struct AllocOp {
-  uint64_t s;
-  int64_t kib;
-  int wait_ms;
-  bool overdraft;
-};
-struct TouchOp {
-  uint64_t s, b;
-  bool write;
-};
-struct FreeOp {
-  uint64_t s, b;
-  bool cache;
-};
-struct PinOp {
-  uint64_t s, b;
-  bool pinned;
-};
-struct ReportOp {
-  uint64_t s;
-};
-struct OverdraftBackOp {
-  uint64_t s;
-};
-struct CancelOp {
-  uint64_t s, request;
-};
-struct KillOp {
-  uint64_t s;
-};
-struct LoseOp {
-  uint64_t s;
-};
-struct ResumeOp {
-  uint64_t s;
-};
-struct BehaveOp {
-  uint64_t s;
-  int how;  // Bits: silent, skips, fails, keeps, computes.
-};
-// What a step needs, in per cent of the pool.
-struct NeedOp {
-  uint64_t s;
-  int peak, persistent, step_ms;
-};
-// An op waits at the gate. `old`: it names an earlier order.
-struct WantTurnOp {
-  uint64_t s, old;
-};
-// A turn ends by itself, or a message comes late.
-struct EndTurnOp {
-  uint64_t s, old;
-  int64_t computed_ms;
-};
-struct GarbageOp {
-  uint64_t s;
-  int kind;
-  uint64_t value;
-};
-struct LimitOp {
-  uint64_t job;
-  int64_t mib;
-};
-struct FailCreationsOp {
-  int count;
-};
-struct DeliverOp {
-  uint64_t s;
-  int count;
-};
-struct PumpOp {};
-struct AdvanceOp {
-  int ms;
-};
-struct RestartOp {
-  int64_t pool_mib;
-};
-struct ReturnOp {
-  uint64_t s;
-};
-
-using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
-                        OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
-                        BehaveOp, NeedOp, WantTurnOp, EndTurnOp, GarbageOp,
-                        LimitOp, FailCreationsOp, DeliverOp, PumpOp, AdvanceOp,
-                        RestartOp, ReturnOp>;
-using Program = std::vector<Op>;
 
 constexpr int64_t kPoolMib = 24;
 constexpr int64_t kSwapMib = 40;
@@ -432,79 +338,6 @@ class Generator {
 
   std::mt19937_64 random_;
 };
-
-// --- printing ----------------------------------------------------------------
-
-struct Printer {
-  std::ostream& out;
-  void operator()(const OpenOp& o) {
-    out << "OpenOp{" << o.job << ", " << o.domain << ", " << o.limit_mib << ", "
-        << o.guarantee_mib << ", " << o.priority << "}";
-  }
-  void operator()(const AllocOp& o) {
-    out << "AllocOp{" << o.s << ", " << o.kib << ", " << o.wait_ms << ", "
-        << o.overdraft << "}";
-  }
-  void operator()(const TouchOp& o) {
-    out << "TouchOp{" << o.s << ", " << o.b << ", " << o.write << "}";
-  }
-  void operator()(const FreeOp& o) {
-    out << "FreeOp{" << o.s << ", " << o.b << ", " << o.cache << "}";
-  }
-  void operator()(const PinOp& o) {
-    out << "PinOp{" << o.s << ", " << o.b << ", " << o.pinned << "}";
-  }
-  void operator()(const ReportOp& o) { out << "ReportOp{" << o.s << "}"; }
-  void operator()(const OverdraftBackOp& o) {
-    out << "OverdraftBackOp{" << o.s << "}";
-  }
-  void operator()(const CancelOp& o) {
-    out << "CancelOp{" << o.s << ", " << o.request << "}";
-  }
-  void operator()(const KillOp& o) { out << "KillOp{" << o.s << "}"; }
-  void operator()(const LoseOp& o) { out << "LoseOp{" << o.s << "}"; }
-  void operator()(const ResumeOp& o) { out << "ResumeOp{" << o.s << "}"; }
-  void operator()(const BehaveOp& o) {
-    out << "BehaveOp{" << o.s << ", " << o.how << "}";
-  }
-  void operator()(const NeedOp& o) {
-    out << "NeedOp{" << o.s << ", " << o.peak << ", " << o.persistent << ", "
-        << o.step_ms << "}";
-  }
-  void operator()(const WantTurnOp& o) {
-    out << "WantTurnOp{" << o.s << ", " << o.old << "}";
-  }
-  void operator()(const EndTurnOp& o) {
-    out << "EndTurnOp{" << o.s << ", " << o.old << ", " << o.computed_ms << "}";
-  }
-  void operator()(const GarbageOp& o) {
-    out << "GarbageOp{" << o.s << ", " << o.kind << ", " << o.value << "}";
-  }
-  void operator()(const LimitOp& o) {
-    out << "LimitOp{" << o.job << ", " << o.mib << "}";
-  }
-  void operator()(const FailCreationsOp& o) {
-    out << "FailCreationsOp{" << o.count << "}";
-  }
-  void operator()(const DeliverOp& o) {
-    out << "DeliverOp{" << o.s << ", " << o.count << "}";
-  }
-  void operator()(const PumpOp&) { out << "PumpOp{}"; }
-  void operator()(const AdvanceOp& o) { out << "AdvanceOp{" << o.ms << "}"; }
-  void operator()(const RestartOp& o) {
-    out << "RestartOp{" << o.pool_mib << "}";
-  }
-  void operator()(const ReturnOp& o) { out << "ReturnOp{" << o.s << "}"; }
-};
-
-std::string Text(const Program& program) {
-  std::ostringstream text;
-  for (const Op& op : program) {
-    std::visit(Printer{text}, op);
-    text << ",\n";
-  }
-  return text.str();
-}
 
 // --- tests -------------------------------------------------------------------
 

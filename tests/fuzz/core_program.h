@@ -1,0 +1,111 @@
+// Programs for the model fuzzing of the core.
+#ifndef METS_TESTS_FUZZ_CORE_PROGRAM_H_
+#define METS_TESTS_FUZZ_CORE_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mets::core {
+
+// Each operation is a struct; `s` chooses a session, `b` one of its buffers.
+struct OpenOp {
+  uint64_t job, domain;
+  int64_t limit_mib, guarantee_mib;
+  int priority;
+};
+struct AllocOp {
+  uint64_t s;
+  int64_t kib;
+  int wait_ms;
+  bool overdraft;
+};
+struct TouchOp {
+  uint64_t s, b;
+  bool write;
+};
+struct FreeOp {
+  uint64_t s, b;
+  bool cache;
+};
+struct PinOp {
+  uint64_t s, b;
+  bool pinned;
+};
+struct ReportOp {
+  uint64_t s;
+};
+struct OverdraftBackOp {
+  uint64_t s;
+};
+struct CancelOp {
+  uint64_t s, request;
+};
+struct KillOp {
+  uint64_t s;
+};
+struct LoseOp {
+  uint64_t s;
+};
+struct ResumeOp {
+  uint64_t s;
+};
+struct BehaveOp {
+  uint64_t s;
+  int how;  // Bits: silent, skips, fails, keeps, computes.
+};
+// What a step needs, in per cent of the pool.
+struct NeedOp {
+  uint64_t s;
+  int peak, persistent, step_ms;
+};
+// An op waits at the gate. `old`: it names an earlier order.
+struct WantTurnOp {
+  uint64_t s, old;
+};
+// A turn ends by itself, or a message comes late.
+struct EndTurnOp {
+  uint64_t s, old;
+  int64_t computed_ms;
+};
+struct GarbageOp {
+  uint64_t s;
+  int kind;
+  uint64_t value;
+};
+struct LimitOp {
+  uint64_t job;
+  int64_t mib;
+};
+struct FailCreationsOp {
+  int count;
+};
+struct DeliverOp {
+  uint64_t s;
+  int count;
+};
+struct PumpOp {};
+struct AdvanceOp {
+  int ms;
+};
+struct RestartOp {
+  int64_t pool_mib;
+};
+struct ReturnOp {
+  uint64_t s;
+};
+
+using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
+                        OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
+                        BehaveOp, NeedOp, WantTurnOp, EndTurnOp, GarbageOp,
+                        LimitOp, FailCreationsOp, DeliverOp, PumpOp, AdvanceOp,
+                        RestartOp, ReturnOp>;
+using Program = std::vector<Op>;
+
+// The program as the list that stands for it in the source.
+std::string Text(const Program& program);
+
+}  // namespace mets::core
+
+#endif  // METS_TESTS_FUZZ_CORE_PROGRAM_H_
