@@ -218,7 +218,8 @@ void SessionRegistry::PostFrom(const ClientStream* stream, SessionId session,
 bool SessionRegistry::Detach(const ClientStream* stream, SessionId session) {
   absl::MutexLock lock(&mutex_);
   Record* record = FindRecord(session);
-  if (record == nullptr || record->stream.get() != stream) return false;
+  if (record == nullptr) return true;  // Its process has ended before it.
+  if (record->stream.get() != stream) return false;
   record->stream = nullptr;
   if (record->phase == Phase::kOpen) sink_.Post(core::SessionLost{session});
   return true;

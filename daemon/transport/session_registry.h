@@ -107,7 +107,7 @@ class SessionRegistry {
   void PostFrom(const ClientStream* stream, SessionId session,
                 core::Input input);
 
-  // The stream has ended. True when it was the session's.
+  // The stream has ended. False when the session has another one.
   bool Detach(const ClientStream* stream, SessionId session);
 
   // --- to sessions -----------------------------------------------------------

@@ -293,6 +293,7 @@ TEST_F(RecordTest, AKilledJobsTraceIsCompleteUpToSomeMoment) {
   const pid_t metsctl = SpawnMetsctl({"short", plain});
   struct stat info = {};
   while (stat(plain.c_str(), &info) != 0 || info.st_size == 0) {
+    ASSERT_EQ(waitpid(metsctl, nullptr, WNOHANG), 0) << Output();
     std::this_thread::yield();
   }
   kill(job, SIGKILL);

@@ -111,6 +111,18 @@ TEST_F(SessionRegistryTest, SessionIsLostWithItsStreamAndEndsWithItsProcess) {
   EXPECT_TRUE(registry_->Identities().empty());
 }
 
+TEST_F(SessionRegistryTest, DetachSaysWhetherTheSessionHasAnotherStream) {
+  v1::Hello hello = HelloWith(Admit(1));
+  const SessionId session = *Attach(hello, first_);
+  hello.set_reconnect(true);
+  ASSERT_TRUE(Attach(hello, second_).ok());
+  EXPECT_FALSE(registry_->Detach(first_.get(), session));
+  registry_->ProcessEnded(1);
+  // What depends on the stream ends with it, even if the process's end was
+  // noticed first.
+  EXPECT_TRUE(registry_->Detach(second_.get(), session));
+}
+
 TEST_F(SessionRegistryTest, PreviousTokenResumesTheSession) {
   const std::string old_token = Admit(1);
   const SessionId session = *Attach(HelloWith(old_token), first_);
