@@ -16,8 +16,9 @@
 
 namespace mets {
 
-// One kernel. `needs` is thread-safe; the rest does not change.
-class KernelState {
+// One kernel. `needs` is thread-safe; the rest does not change. One cache line:
+// every op of a step reads it, and there are more of them than a cache holds.
+class alignas(64) KernelState {
  public:
   // `type`: the op's type, such as "MatMul".
   KernelState(const void* kernel, uint64_t identity, OpKind kind,
@@ -46,6 +47,7 @@ class KernelState {
  private:
   std::atomic<KernelNeeds*> needs_{nullptr};
 };
+static_assert(sizeof(KernelState) == 64);
 
 // An open-addressing hash table. Thread-safe: finding is wait-free, adding
 // takes a lock. States live as long as the table, so a pointer stays valid. A
