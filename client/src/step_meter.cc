@@ -6,6 +6,8 @@
 namespace mets::client {
 namespace {
 
+constexpr absl::Duration kToldEvery = absl::Milliseconds(100);
+
 bool Differ(Bytes a, Bytes b, Bytes peak) {
   return std::max(a - b, b - a) * 20 > peak;
 }
@@ -26,12 +28,17 @@ std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
   if (!began.has_value() || need.peak.is_zero()) return std::nullopt;
   need.step =
       std::max(absl::Microseconds(1), now - *began - (waited - waited_before));
-  if (told_.has_value() && !Differ(told_->peak, need.peak, need.peak) &&
-      !Differ(told_->persistent, need.persistent, need.peak) &&
-      !Differ(told_->step, need.step)) {
-    return std::nullopt;
+  if (told_.has_value()) {
+    const bool peak = Differ(told_->peak, need.peak, need.peak);
+    if (!peak && !Differ(told_->persistent, need.persistent, need.peak) &&
+        !Differ(told_->step, need.step)) {
+      return std::nullopt;
+    }
+    const bool grown = peak && need.peak > told_->peak;
+    if (!grown && now - told_at_ < kToldEvery) return std::nullopt;
   }
   told_ = need;
+  told_at_ = now;
   return need;
 }
 

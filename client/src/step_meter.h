@@ -24,7 +24,8 @@ class StepMeter {
   }
   // A step ends at `now`; `waited`: how long the process has waited so far, for
   // memory and at its gate. The need, if the daemon does not know it yet: bytes
-  // have changed by more than 5 % of the peak, or time by a quarter.
+  // have changed by more than 5 % of the peak, or time by a quarter. Told at
+  // most ten times a second, unless the peak has grown: steps may be short.
   std::optional<Need> StepEnds(absl::Time now, Bytes live,
                                absl::Duration waited);
   // The daemon knows nothing.
@@ -35,6 +36,7 @@ class StepMeter {
   std::optional<absl::Time> began_;
   absl::Duration waited_before_;
   std::optional<Need> told_;
+  absl::Time told_at_;
 };
 
 }  // namespace mets::client

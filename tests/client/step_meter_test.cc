@@ -29,5 +29,22 @@ TEST(StepMeterTest, TellsWhatAStepNeededAndThenOnlyChanges) {
       meter.StepEnds(At(290), MiB(12), absl::Milliseconds(40)).has_value());
 }
 
+// Their times differ by chance, and a message for each would be a flood.
+TEST(StepMeterTest, ManyShortStepsAreToldTenTimesASecond) {
+  StepMeter meter;
+  int told = 0;
+  absl::Time now = At(0);
+  for (int i = 0; i < 1000; ++i) {
+    now += absl::Milliseconds(i % 2 == 0 ? 0.5 : 1.5);
+    told += meter.StepEnds(now, MiB(10), {}).has_value();
+  }
+  EXPECT_GE(told, 9);
+  EXPECT_LE(told, 11);
+  // A need that has grown is told at once.
+  meter.NoteLive(MiB(100));
+  EXPECT_TRUE(
+      meter.StepEnds(now + absl::Milliseconds(1), MiB(10), {}).has_value());
+}
+
 }  // namespace
 }  // namespace mets::client
