@@ -1,0 +1,185 @@
+#include "daemon/sim/sim_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace mets::sim {
+
+using steps::AccessKind;
+
+SimClient::SimClient(World* world, Machine* machine, const JobProgram& program,
+                     SessionId session, std::string device, ToCore to_core)
+    : world_(*world),
+      machine_(*machine),
+      program_(program),
+      session_(session),
+      device_(std::move(device)),
+      to_core_(std::move(to_core)),
+      buffers_(program.buffers.size()),
+      gate_(world, session, device_,
+            [this](core::Input input) {
+              Report();
+              to_core_(std::move(input));
+            }),
+      steps_(program, session, device_) {
+  for (size_t b = 0; b < buffers_.size(); ++b) {
+    buffers_[b].size = Rounded(program.buffers[b]);
+  }
+}
+
+void SimClient::Start() {
+  result_.started = world_.now();
+  to_core_(core::AttachDevice{session_, device_, true});
+  NextOp();
+}
+
+void SimClient::NextOp() {
+  if (op_ == program_.ops.size()) {
+    Finish();
+    return;
+  }
+  world_.After(program_.ops[op_].gap, [this] { BeginOp(); });
+}
+
+// Ops that use no buffer are not the device's.
+void SimClient::BeginOp() {
+  if (program_.ops[op_].accesses.empty() ||
+      gate_.Enter([this] { BeginOp(); })) {
+    PassGate();
+  }
+}
+
+void SimClient::PassGate() {
+  steps_.Begin(JobTime(), op_);
+  since_ = world_.now();
+  waiting_ = true;
+  Admit();
+}
+
+void SimClient::Admit() {
+  if (!waiting_ || running_ || !result_.error.empty()) return;
+  bool copies = false;
+  for (const steps::Access& access : program_.ops[op_].accesses) {
+    Buffer& buffer = buffers_[access.buffer];
+    if (buffer.phase == Phase::kLeaving) {
+      buffer.copy = 0;  // It stays.
+      buffer.phase = Phase::kResident;
+    }
+    copies |= buffer.phase == Phase::kReturning;
+  }
+  std::vector<uint32_t> returning;
+  if (!FindMemory(&returning)) return;
+  for (uint32_t b : returning) {
+    copies = true;
+    Chunks chunks = std::move(buffers_[b].chunks);
+    buffers_[b].chunks.clear();
+    Restore(b, std::move(chunks));
+  }
+  if (!copies) RunOp();
+}
+
+// Takes chunks for everything that the op lacks, or asks for the rest: what it
+// has found stays its own, or trimming would take it away again.
+bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
+  std::vector<uint32_t> lacking;
+  std::vector<Bytes> missing;
+  for (const steps::Access& access : program_.ops[op_].accesses) {
+    Buffer& buffer = buffers_[access.buffer];
+    if (buffer.phase != Phase::kSwapped && buffer.phase != Phase::kNone) {
+      continue;
+    }
+    lacking.push_back(access.buffer);
+    if (buffer.chunks.empty() && !idle_.Take(buffer.size, &buffer.chunks)) {
+      missing.push_back(buffer.size);
+    }
+  }
+  if (!missing.empty()) {
+    Ask(std::move(missing));
+    return false;
+  }
+  for (uint32_t b : lacking) {
+    Buffer& buffer = buffers_[b];
+    if (buffer.phase == Phase::kSwapped) {
+      returning->push_back(b);
+      continue;
+    }
+    buffer.phase = Phase::kResident;
+    buffer.dirty = true;
+    Change(b);
+  }
+  return true;
+}
+
+void SimClient::Ask(std::vector<Bytes> ranges) {
+  if (request_) return;  // Memory is on its way.
+  request_ = RequestId(++last_request_);
+  asked_ = world_.now();
+  ++result_.requests;
+  // So that the core spares what the op uses.
+  for (const steps::Access& access : program_.ops[op_].accesses) {
+    buffers_[access.buffer].last_use = world_.now();
+    if (buffers_[access.buffer].phase != Phase::kNone) Change(access.buffer);
+  }
+  Report();
+  core::Acquire acquire;
+  acquire.session = session_;
+  acquire.request = *request_;
+  acquire.device = device_;
+  acquire.ranges = std::move(ranges);
+  acquire.wait = absl::InfiniteDuration();
+  to_core_(std::move(acquire));
+}
+
+void SimClient::RunOp() {
+  running_ = true;
+  waiting_ = false;
+  result_.stall += world_.now() - since_;
+  for (const steps::Access& access : program_.ops[op_].accesses) {
+    buffers_[access.buffer].pinned = true;
+  }
+  machine_.processor.Run(program_.ops[op_].busy, [this] { EndOp(); });
+}
+
+void SimClient::EndOp() {
+  running_ = false;
+  const JobOp& op = program_.ops[op_];
+  for (const steps::Access& access : op.accesses) {
+    Buffer& buffer = buffers_[access.buffer];
+    buffer.pinned = false;
+    buffer.last_use = world_.now();
+    if (access.kind != AccessKind::kRead) {
+      buffer.dirty = true;
+      buffer.slot = SlotId();
+    }
+    Change(access.buffer);
+  }
+  result_.peak = std::max(result_.peak, resident() + program_.small_peak);
+  for (uint32_t b : op.frees) Free(b);
+  steps_.End(JobTime(), op_);
+  if (!op.accesses.empty()) gate_.Leave(steps_.EndsStep());
+  ++op_;
+  NextOp();
+}
+
+void SimClient::Free(uint32_t b) {
+  Buffer& buffer = buffers_[b];
+  buffer.copy = 0;
+  if (buffer.phase == Phase::kResident || buffer.phase == Phase::kLeaving) {
+    idle_.Put(buffer.chunks);
+    buffer.chunks.clear();
+  }
+  buffer.phase = Phase::kNone;
+  buffer.freed = true;
+  Change(b);
+}
+
+void SimClient::Finish() {
+  result_.gate = gate_.waited();
+  result_.ended = world_.now();
+  result_.done = true;
+  to_core_(core::SessionEnded{session_});
+}
+
+}  // namespace mets::sim

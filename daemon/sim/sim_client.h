@@ -1,0 +1,144 @@
+// SimClient: a client process in virtual time, as libmets would behave.
+#ifndef METS_DAEMON_SIM_SIM_CLIENT_H_
+#define METS_DAEMON_SIM_SIM_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "daemon/core/types.h"
+#include "daemon/sim/chunk_purse.h"
+#include "daemon/sim/job_program.h"
+#include "daemon/sim/machine.h"
+#include "daemon/sim/sim_gate.h"
+#include "daemon/sim/step_reporter.h"
+#include "daemon/sim/world.h"
+
+namespace mets::sim {
+
+// What became of a job.
+struct JobResult {
+  double started = 0, ended = 0;  // Virtual seconds.
+  double stall = 0;               // Ops that waited for copies or memory.
+  double wait = 0;                // Of it, for answers of the daemon.
+  double gate = 0;                // Ops that waited at a closed gate.
+  Bytes evicted, restored;
+  int64_t requests = 0;
+  Bytes peak;  // Most bytes of it that were on the device.
+  bool done = false;
+  std::string error;
+};
+
+// Runs a JobProgram op by op on a Machine: waits at its gate, brings an op's
+// buffers back, asks the core for what is missing, all or nothing, and follows
+// orders.
+//
+// Not thread-safe. Borrows everything; `to_core` sends an input to the core.
+class SimClient {
+ public:
+  using ToCore = std::function<void(core::Input)>;
+
+  SimClient(World* world, Machine* machine, const JobProgram& program,
+            SessionId session, std::string device, ToCore to_core);
+
+  // The session is open: attaches the device and begins.
+  void Start();
+  // An action of the core for this session has arrived.
+  void Take(const core::SessionAction& action);
+
+  const JobResult& result() const { return result_; }
+  size_t ops_done() const { return op_; }
+  // Bytes in chunks, of buffers and idle.
+  Bytes held() const { return held_; }
+  Bytes resident() const { return held_ - idle_.bytes(); }
+
+ private:
+  enum class Phase { kNone, kResident, kLeaving, kSwapped, kReturning };
+  struct Buffer {
+    Bytes size;
+    Phase phase = Phase::kNone;
+    bool pinned = false;
+    bool dirty = true;
+    bool freed = false;  // While a copy of it runs.
+    double last_use = 0;
+    SlotId slot;
+    Chunks chunks;
+    uint64_t copy = 0;  // Number of the copy that may end it.
+    bool changed = false;
+  };
+  struct Eviction {
+    core::EvictOrder order;
+    size_t next = 0;
+    Bytes given;
+    int running = 0;
+    std::vector<core::BufferResult> results;
+  };
+
+  // Ops (sim_client.cc).
+  void BeginOp();
+  void PassGate();
+  void Admit();
+  bool FindMemory(std::vector<uint32_t>* returning);
+  void Ask(std::vector<Bytes> ranges);
+  void RunOp();
+  void EndOp();
+  void NextOp();
+  void Free(uint32_t b);
+  void Finish();
+  Bytes Rounded(Bytes size) const { return size.RoundUpTo(KiB(64)); }
+
+  // Moves (sim_moves.cc).
+  void Restore(uint32_t b, Chunks chunks);
+  void Leave(uint32_t b, SlotId slot, std::function<void(bool)> done);
+
+  // Orders (sim_orders.cc).
+  void On(const core::Grant& grant);
+  void On(const core::Deny& deny);
+  void On(const core::EvictOrder& order);
+  void On(const core::TrimOrder& order);
+  void On(const core::ForgetOrder& order);
+  void On(const core::GateOrder& order) { gate_.Follow(order); }
+  template <typename Other>
+  void On(const Other&) {}
+  void GoOn(Eviction* eviction);
+  void GiveBack(const Chunks& chunks, OrderId order);
+  core::BufferReport Describe(uint32_t b);
+  void Report();
+  void ReportSteps();
+  void Change(uint32_t b);
+  double JobTime() const { return world_.now() - gate_.waited(); }
+
+  World& world_;
+  Machine& machine_;
+  const JobProgram& program_;
+  const SessionId session_;
+  const std::string device_;
+  const ToCore to_core_;
+
+  std::vector<Buffer> buffers_;
+  ChunkPurse idle_;
+  Bytes held_;
+  size_t op_ = 0;
+  bool waiting_ = false;  // An op waits for memory or copies.
+  bool running_ = false;
+  double since_ = 0;  // When it began to wait.
+  double asked_ = 0;
+  std::optional<RequestId> request_;
+  uint64_t last_request_ = 0;
+  uint64_t last_copy_ = 0;
+  std::vector<uint32_t> changed_;
+  bool reporting_ = false;
+  std::map<uint64_t, Eviction> evictions_;
+  SimGate gate_;
+  StepReporter steps_;
+  uint64_t reported_version_ = 0;
+  JobResult result_;
+};
+
+}  // namespace mets::sim
+
+#endif  // METS_DAEMON_SIM_SIM_CLIENT_H_

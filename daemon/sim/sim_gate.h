@@ -1,0 +1,69 @@
+// SimGate: a simulated client's gate, as client/src/gate.h.
+#ifndef METS_DAEMON_SIM_SIM_GATE_H_
+#define METS_DAEMON_SIM_SIM_GATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "daemon/core/types.h"
+#include "daemon/sim/world.h"
+
+namespace mets::sim {
+
+// Follows the core's gate orders for one job, whose ops run one after the
+// other. Not thread-safe. Borrows the world.
+class SimGate {
+ public:
+  using Send = std::function<void(core::Input)>;
+
+  SimGate(World* world, SessionId session, std::string device, Send send)
+      : world_(*world),
+        session_(session),
+        device_(std::move(device)),
+        send_(std::move(send)) {}
+
+  void Follow(const core::GateOrder& order);
+
+  // True when an op may begin, which then counts as running. Else `resume` runs
+  // once, when that may have changed.
+  bool Enter(std::function<void()> resume);
+  // The op has ended, and perhaps a step with it.
+  void Leave(bool step_end);
+
+  // Seconds for which an op has waited here, in all.
+  double waited() const;
+
+ private:
+  enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
+
+  void SetOpen(State state);
+  void Shut(bool step_end);
+  void TryFinish();
+  void AskForTurn();
+  // Shuts what is open and idle, or whose step's end does not come.
+  void WatchIdle();
+  void WatchUnknownStep();
+
+  World& world_;
+  const SessionId session_;
+  const std::string device_;
+  const Send send_;
+  State state_ = State::kFree;
+  OrderId order_;
+  bool running_ = false;
+  bool steps_known_ = false;
+  bool between_steps_ = false;
+  bool step_end_ = false;
+  bool told_ended_ = false, told_wanted_ = false;
+  double idle_ = 0;
+  double opened_ = 0, last_end_ = 0;
+  uint64_t opening_ = 0;  // Counts what Follow changes: old watches do nothing.
+  std::function<void()> resume_;
+  double wait_since_ = 0, waited_ = 0;
+};
+
+}  // namespace mets::sim
+
+#endif  // METS_DAEMON_SIM_SIM_GATE_H_

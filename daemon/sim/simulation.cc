@@ -1,0 +1,245 @@
+#include "daemon/sim/simulation.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace mets::sim {
+namespace {
+
+constexpr char kDevice[] = "device0";
+constexpr uint64_t kEventsPerProgress = 1 << 14;
+constexpr double kStopped = 600;
+
+// Bytes that one op uses at once, at most.
+Bytes LargestOp(const JobProgram& program) {
+  Bytes largest;
+  for (const JobOp& op : program.ops) {
+    Bytes bytes;
+    for (const steps::Access& access : op.accesses) {
+      bytes += program.buffers[access.buffer].RoundUpTo(KiB(64));
+    }
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+class Simulator {
+ public:
+  Simulator(const std::vector<SimJob>& jobs, const SimOptions& options)
+      : jobs_(jobs),
+        options_(options),
+        machine_(&world_, options.costs),
+        clients_(jobs.size()) {}
+
+  absl::Status Start() {
+    Bytes small;
+    for (const SimJob& job : jobs_) small += job.program->small_peak;
+    core::CoreConfig config;
+    config.epoch = Epoch(1);
+    core::DeviceConfig device;
+    device.id = DeviceId(1);
+    device.name = kDevice;
+    device.kind = "host";
+    device.chunk_classes = {KiB(64), KiB(256), MiB(1), MiB(4), MiB(16)};
+    device.pool = KiB(64) * ((options_.device_memory - small) / KiB(64));
+    if (device.pool <= Bytes()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the jobs' small allocations alone need ", FormatBytes(small),
+          " of the device's ", FormatBytes(options_.device_memory)));
+    }
+    device.bus_bytes_per_second = options_.costs.bus_bytes_per_second;
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      const Bytes largest = LargestOp(*jobs_[i].program);
+      if (largest <= device.pool) continue;
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "an op of job '", JobName(i), "' uses ", FormatBytes(largest),
+          " at once, more than the device's ", FormatBytes(device.pool),
+          small.is_zero() ? ""
+                          : absl::StrCat(" (small allocations, ",
+                                         FormatBytes(small), ", taken off)")));
+    }
+    config.devices.push_back(device);
+    config.swap_limit = GiB(1 << 10);
+    config.extent_size = GiB(4);
+    config.order_timeout = absl::Seconds(60);
+    core_ = std::make_unique<core::Core>(config, options_.policy());
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      world_.At(jobs_[i].start, [this, i] { Open(i); });
+    }
+    if (options_.sample_every > 0) Sample();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<SimResult> Run() {
+    for (uint64_t events = 0; !AllDone() && world_.RunNext(); ++events) {
+      if (events % kEventsPerProgress == 0) ShowProgress();
+      if (!Progresses()) break;
+      for (const auto& client : clients_) {
+        if (client != nullptr && !client->result().error.empty()) {
+          return absl::ResourceExhaustedError(client->result().error);
+        }
+      }
+    }
+    if (!AllDone()) {
+      return absl::InternalError(absl::StrCat(
+          "the simulated jobs stopped each other at ", world_.now(), " s"));
+    }
+    ShowProgress();
+    for (const auto& client : clients_) {
+      result_.jobs.push_back(client->result());
+      result_.seconds = std::max(result_.seconds, client->result().ended);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void Open(size_t i) {
+    const SessionId session(i + 1);
+    clients_[i] = std::make_unique<SimClient>(
+        &world_, &machine_, *jobs_[i].program, session, kDevice,
+        [this](core::Input input) { Send(std::move(input)); });
+    core::SessionOpened opened;
+    opened.session = session;
+    opened.domain = DomainId(1);
+    opened.job = JobName(i);
+    opened.priority = jobs_[i].priority;
+    opened.weight = jobs_[i].weight;
+    Step(opened);
+    clients_[i]->Start();
+  }
+
+  // False when no op has ended for kStopped seconds of virtual time.
+  bool Progresses() {
+    size_t ops = 0;
+    for (const auto& client : clients_) {
+      if (client != nullptr) ops += client->ops_done();
+    }
+    if (ops != ops_done_) progressed_ = world_.now();
+    ops_done_ = ops;
+    return world_.now() - progressed_ < kStopped;
+  }
+
+  // Sessions of one name would be one job.
+  std::string JobName(size_t i) const {
+    const std::string& name = jobs_[i].program->name;
+    const auto same = [&](const SimJob& job) {
+      return job.program->name == name;
+    };
+    const auto count = std::count_if(jobs_.begin(), jobs_.end(), same);
+    return count == 1 ? name : absl::StrCat(name, "-", i + 1);
+  }
+
+  void ShowProgress() const {
+    if (!options_.progress) return;
+    double done = 0, all = 0;
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      all += static_cast<double>(jobs_[i].program->ops.size());
+      if (clients_[i] != nullptr) {
+        done += static_cast<double>(clients_[i]->ops_done());
+      }
+    }
+    options_.progress(done / all);
+  }
+
+  bool AllDone() const {
+    return std::all_of(clients_.begin(), clients_.end(), [](const auto& c) {
+      return c != nullptr && c->result().done;
+    });
+  }
+
+  void Send(core::Input input) {
+    world_.After(options_.costs.message,
+                 [this, input = std::move(input)] { Step(input); });
+  }
+
+  void Step(const core::Input& input) {
+    for (core::Action& action : core_->Step(world_.time(), input)) {
+      if (auto* memory = std::get_if<core::MemoryAction>(&action)) {
+        Perform(*memory);
+      } else {
+        Deliver(std::get<core::SessionAction>(action));
+      }
+    }
+    ScheduleTick();
+  }
+
+  void Perform(const core::MemoryAction& action) {
+    if (auto* a = std::get_if<core::CreateChunk>(&action)) {
+      Now(core::ChunkCreated{a->chunk, {}});
+    } else if (auto* a = std::get_if<core::DestroyChunk>(&action)) {
+      Now(core::ChunkDestroyed{a->chunk, {}});
+    } else if (auto* a = std::get_if<core::CreateExtent>(&action)) {
+      Now(core::ExtentCreated{a->extent, {}});
+    } else if (auto* a = std::get_if<core::DestroyExtent>(&action)) {
+      Now(core::ExtentDestroyed{a->extent, {}});
+    }
+  }
+
+  void Now(core::Input input) {
+    world_.After(0, [this, input = std::move(input)] { Step(input); });
+  }
+
+  void Deliver(const core::SessionAction& action) {
+    const SessionId session = std::visit(
+        [](const auto& a) -> SessionId {
+          if constexpr (std::is_same_v<std::decay_t<decltype(a)>,
+                                       core::JobLimitSet>) {
+            return SessionId();
+          } else {
+            return a.session;
+          }
+        },
+        action);
+    if (!session.ok()) return;
+    world_.After(options_.costs.message, [this, session, action] {
+      clients_[session.value() - 1]->Take(action);
+    });
+  }
+
+  void ScheduleTick() {
+    const absl::Time deadline = core_->next_deadline();
+    if (deadline == absl::InfiniteFuture()) return;
+    const double at = absl::ToDoubleSeconds(deadline - absl::UnixEpoch());
+    const uint64_t number = ++tick_;
+    // A little later: virtual time is a double, the core's an integer.
+    world_.At(at + 1e-9, [this, number] {
+      if (number == tick_) Step(core::Tick{});
+    });
+  }
+
+  void Sample() {
+    sim::Sample sample;
+    sample.time = world_.now();
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      sample.resident.push_back(
+          clients_[i] == nullptr ? Bytes() : clients_[i]->resident());
+    }
+    result_.samples.push_back(std::move(sample));
+    world_.After(options_.sample_every, [this] { Sample(); });
+  }
+
+  const std::vector<SimJob>& jobs_;
+  const SimOptions& options_;
+  World world_;
+  Machine machine_;
+  std::unique_ptr<core::Core> core_;
+  std::vector<std::unique_ptr<SimClient>> clients_;
+  uint64_t tick_ = 0;
+  size_t ops_done_ = 0;
+  double progressed_ = 0;  // When an op has ended last.
+  SimResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<SimResult> Simulate(const std::vector<SimJob>& jobs,
+                                   const SimOptions& options) {
+  Simulator simulator(jobs, options);
+  if (absl::Status status = simulator.Start(); !status.ok()) return status;
+  return simulator.Run();
+}
+
+}  // namespace mets::sim

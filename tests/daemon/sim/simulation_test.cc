@@ -1,0 +1,138 @@
+#include "daemon/sim/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/policy/registry.h"
+#include "daemon/sim/lower_bound.h"
+#include "daemon/sim/sim_report.h"
+#include "tests/daemon/sim/training_program.h"
+
+namespace mets::sim {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Bytes OfPeak(int64_t percent) {
+  return Bytes(kTrainingPeak.count() * percent / 100);
+}
+
+SimOptions OptionsWith(Bytes memory) {
+  SimOptions options;
+  options.device_memory = memory;
+  options.policy = [] { return *policy::MakePolicy("lru"); };
+  return options;
+}
+
+double Seconds(const JobResult& result) {
+  return result.ended - result.started;
+}
+
+TEST(SimulationTest, WhatFitsTakesItsTimeAndMovesNothing) {
+  const JobProgram program = TrainingProgram(20, 1e-3);
+  const auto result = Simulate({{&program}}, OptionsWith(OfPeak(200)));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_NEAR(result->seconds, program.seconds, 0.02 * program.seconds);
+  EXPECT_TRUE(result->jobs[0].evicted.is_zero());
+  EXPECT_TRUE(result->jobs[0].restored.is_zero());
+}
+
+TEST(SimulationTest, OnASmallerDeviceBytesMoveAndOpsWaitForThem) {
+  const JobProgram program = TrainingProgram(20, 1e-3);
+  const SimOptions options = OptionsWith(OfPeak(60));
+  const auto result = Simulate({{&program}}, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const JobResult& job = result->jobs[0];
+  // Activations are written once, so what leaves them at all leaves as a copy.
+  const Bytes least = LeastMoved(program, options.device_memory);
+  EXPECT_GE(job.evicted + job.restored, least);
+  EXPECT_LE(job.peak, options.device_memory);
+  EXPECT_NEAR(Seconds(job), program.seconds + job.stall, 1e-6);
+  EXPECT_GT(job.stall, static_cast<double>(job.restored.count()) /
+                           options.costs.bus_bytes_per_second);
+}
+
+TEST(SimulationTest, AFasterBusMakesShorterStalls) {
+  const JobProgram program = TrainingProgram(20, 1e-3);
+  SimOptions options = OptionsWith(OfPeak(60));
+  options.costs.bus_bytes_per_second = 1e9;
+  const auto slow = Simulate({{&program}}, options);
+  options.costs.bus_bytes_per_second *= 4;
+  const auto fast = Simulate({{&program}}, options);
+  ASSERT_TRUE(slow.ok() && fast.ok());
+  EXPECT_LT(fast->jobs[0].stall, slow->jobs[0].stall / 2);
+}
+
+TEST(SimulationTest, TheSameOptionsGiveTheSameResult) {
+  const JobProgram program = TrainingProgram(10, 1e-3);
+  const std::vector<SimJob> jobs = {{&program}, {&program, 0.05}};
+  const auto first = Simulate(jobs, OptionsWith(OfPeak(110)));
+  const auto second = Simulate(jobs, OptionsWith(OfPeak(110)));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->seconds, second->seconds);
+  EXPECT_EQ(first->jobs[1].evicted, second->jobs[1].evicted);
+}
+
+TEST(SimulationTest, TwoTrainingsTakeTurnsAndMoveLittle) {
+  const JobProgram program = TrainingProgram(300, 2e-3);
+  const std::vector<SimJob> jobs = {{&program}, {&program}};
+  const SimOptions options = OptionsWith(OfPeak(140));
+  const auto alone = Simulate({{&program}}, options);
+  const auto result = Simulate(jobs, options);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LE(result->seconds, 1.05 * 2 * alone->seconds);
+  EXPECT_GT(result->jobs[0].gate + result->jobs[1].gate, program.seconds / 2);
+  // Before the steps are known.
+  EXPECT_LT(result->jobs[0].evicted, kActivations * 50);
+  std::vector<JobReport> reports(2);
+  for (size_t i = 0; i < 2; ++i) {
+    reports[i].ideal = program.seconds;
+    reports[i].result = result->jobs[i];
+  }
+  EXPECT_GE(Fairness(reports), 0.95);
+}
+
+TEST(SimulationTest, TheHigherPriorityIsHardlySlowedDown) {
+  const JobProgram program = TrainingProgram(300, 2e-3);
+  const std::vector<SimJob> jobs = {{&program}, {&program, 0, 5}};
+  const auto result = Simulate(jobs, OptionsWith(OfPeak(140)));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_LT(Seconds(result->jobs[1]), 1.1 * program.seconds);
+  EXPECT_GT(Seconds(result->jobs[0]), 1.8 * program.seconds);
+}
+
+TEST(SimulationTest, AnOpLargerThanTheDeviceIsSaidWithTheJob) {
+  const JobProgram program = TrainingProgram(2, 1e-3);
+  const auto result = Simulate({{&program}}, OptionsWith(MiB(20)));
+  EXPECT_TRUE(absl::IsResourceExhausted(result.status()));
+  EXPECT_THAT(std::string(result.status().message()),
+              AllOf(HasSubstr("'training'"), HasSubstr("20 MiB")));
+}
+
+TEST(SimulationTest, SmallAllocationsTakeTheirPartOfTheDevice) {
+  JobProgram program = TrainingProgram(2, 1e-3);
+  program.small_peak = MiB(50);
+  const auto result = Simulate({{&program}}, OptionsWith(MiB(40)));
+  EXPECT_TRUE(absl::IsResourceExhausted(result.status()));
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("50 MiB"));
+}
+
+TEST(SimulationTest, ResidencyIsSampledAndStaysBelowTheDevice) {
+  const JobProgram program = TrainingProgram(10, 1e-3);
+  SimOptions options = OptionsWith(OfPeak(60));
+  options.sample_every = 1e-3;
+  const auto result = Simulate({{&program}}, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(result->samples.size(), 100u);
+  Bytes most;
+  for (const Sample& sample : result->samples) {
+    most = std::max(most, sample.resident[0]);
+  }
+  EXPECT_LE(most, options.device_memory);
+  EXPECT_GT(most, OfPeak(48));
+}
+
+}  // namespace
+}  // namespace mets::sim
