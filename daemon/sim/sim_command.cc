@@ -19,7 +19,7 @@
 #include "common/base/weight.h"
 #include "common/trace/trace_reader.h"
 #include "daemon/policy/registry.h"
-#include "daemon/sim/lower_bound.h"
+#include "daemon/sim/hump_bytes.h"
 #include "daemon/sim/repeat_program.h"
 #include "daemon/sim/sim_report.h"
 #include "daemon/sim/simulation.h"
@@ -145,7 +145,7 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
   for (size_t i = 0; i < jobs.size(); ++i) {
     const JobProgram& program = jobs[i].program;
     report.jobs.push_back({program.name, program.seconds, all[i].weight,
-                           LeastMoved(program, options.device_memory),
+                           HumpBytes(program, options.device_memory),
                            std::move(result.jobs[i])});
   }
   return report;

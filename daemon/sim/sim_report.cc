@@ -38,7 +38,7 @@ std::string ToJson(const SimReport& report) {
                     {"requests", job.result.requests},
                     {"evicted_bytes", job.result.evicted.count()},
                     {"restored_bytes", job.result.restored.count()},
-                    {"lower_bound_bytes", job.lower_bound.count()},
+                    {"hump_bytes", job.humps.count()},
                     {"peak_bytes", job.result.peak.count()}});
   }
   const Json all = {{"policy", report.policy},
@@ -59,13 +59,13 @@ std::string ToText(const SimReport& report) {
       FormatBytes(report.device_memory), report.bus_bytes_per_second / 1e9,
       report.policy, report.total, report.serial, Fairness(report.jobs), "job",
       "ideal s", "s", "stall s", "wait s", "gate s", "evicted", "restored",
-      "least moved", "peak");
+      "humps", "peak");
   for (const JobReport& job : report.jobs) {
     absl::StrAppendFormat(
         &text, "%-24s %9.3f %9.3f %8.3f %8.3f %8.3f %11s %11s %11s %11s\n",
         job.name, job.ideal, Seconds(job.result), job.result.stall,
         job.result.wait, job.result.gate, FormatBytes(job.result.evicted),
-        FormatBytes(job.result.restored), FormatBytes(job.lower_bound),
+        FormatBytes(job.result.restored), FormatBytes(job.humps),
         FormatBytes(job.result.peak));
   }
   return text;

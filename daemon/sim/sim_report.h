@@ -14,7 +14,7 @@ struct JobReport {
   std::string name;
   double ideal = 0;  // Seconds on a device of its own that is large enough.
   int weight = 1;
-  Bytes lower_bound;  // Alone on this device (LeastMoved).
+  Bytes humps;  // Alone on this device (HumpBytes).
   JobResult result;
 };
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/policy/registry.h"
-#include "daemon/sim/lower_bound.h"
+#include "daemon/sim/hump_bytes.h"
 #include "daemon/sim/sim_report.h"
 #include "tests/daemon/sim/training_program.h"
 
@@ -45,7 +45,7 @@ TEST(SimulationTest, OnASmallerDeviceBytesMoveAndOpsWaitForThem) {
   ASSERT_TRUE(result.ok()) << result.status();
   const JobResult& job = result->jobs[0];
   // Activations are written once, so what leaves them at all leaves as a copy.
-  const Bytes least = LeastMoved(program, options.device_memory);
+  const Bytes least = HumpBytes(program, options.device_memory);
   EXPECT_GE(job.evicted + job.restored, least);
   EXPECT_LE(job.peak, options.device_memory);
   EXPECT_NEAR(Seconds(job), program.seconds + job.stall, 1e-6);

@@ -1,10 +1,10 @@
-#include "daemon/sim/lower_bound.h"
+#include "daemon/sim/hump_bytes.h"
 
 #include <algorithm>
 
 namespace mets::sim {
 
-Bytes LeastMoved(const JobProgram& program, Bytes memory) {
+Bytes HumpBytes(const JobProgram& program, Bytes memory) {
   Bytes live = program.small_peak, moved, height;
   for (const JobOp& op : program.ops) {
     for (const steps::Access& access : op.accesses) {

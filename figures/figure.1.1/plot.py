@@ -1,0 +1,57 @@
+"""Plots data/policies.csv: slowdown against the device's part of the peak."""
+
+import collections
+import csv
+import pathlib
+
+import common
+
+HERE = pathlib.Path(__file__).resolve().parent
+TITLES = {"recorded": "as recorded, 12 GB/s",
+          "ops100": "ops 100 times as fast, 55 GB/s"}
+
+
+def read():
+    """{machine: {trace: {policy: [(percent, slowdown)]}}}"""
+    curves = collections.defaultdict(
+        lambda: collections.defaultdict(lambda: collections.defaultdict(list)))
+    with open(HERE / "data/policies.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["error"]:
+                continue
+            slowdown = float(row["seconds"]) / float(row["ideal_seconds"])
+            curves[row["machine"]][row["trace"]][row["policy"]].append(
+                (int(row["percent"]), slowdown))
+    return curves
+
+
+def main():
+    pyplot = common.use_style()
+    curves = read()
+    traces = sorted({t for of_machine in curves.values() for t in of_machine})
+    figure, axes = pyplot.subplots(len(curves), len(traces), squeeze=False,
+                                   sharex=True,
+                                   figsize=(1.9 * len(traces),
+                                            2.2 * len(curves)))
+    for axis, trace in zip(axes[0], traces):
+        axis.set_title(trace, fontsize=7)
+    for line, (machine, of_machine) in zip(axes, curves.items()):
+        for axis, trace in zip(line, traces):
+            for i, (policy, points) in enumerate(of_machine[trace].items()):
+                x, y = zip(*sorted(points))
+                axis.plot(x, y, label=policy, linewidth=1,
+                          color=common.COLOURS[i % len(common.COLOURS)],
+                          marker=common.MARKERS[i % len(common.MARKERS)],
+                          linestyle="--" if policy == "belady" else "-")
+            axis.set_xticks([40, 60, 80])
+        line[0].invert_xaxis()  # All of them: they are shared.
+        line[0].set_ylabel(f"time ÷ time with all memory\n{TITLES[machine]}")
+    axes[-1][len(traces) // 2].set_xlabel("device memory, % of the peak")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=8,
+                  fontsize=7)
+    common.save(figure, HERE, "policies")
+
+
+if __name__ == "__main__":
+    main()
