@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "tests/common/trace/temp_file.h"
 
 namespace mets::sim {
 namespace {
@@ -39,6 +43,62 @@ TEST(SimCommandTest, DeviceMemoryIsASizeOrAPercentageOfThePeaks) {
   for (const char* text : {"0%", "-5%", "x%", "%", "", "many"}) {
     EXPECT_FALSE(ParseDeviceMemory(text, MiB(1)).ok()) << text;
   }
+}
+
+// What mets-sim prints, and its exit status.
+struct Printed {
+  int status = 0;
+  std::string out, err;
+};
+
+Printed MetsSim(std::vector<const char*> words) {
+  words.insert(words.begin(), "mets-sim");
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  Printed run;
+  run.status = RunMetsSim(static_cast<int>(words.size()), words.data());
+  run.out = ::testing::internal::GetCapturedStdout();
+  run.err = ::testing::internal::GetCapturedStderr();
+  return run;
+}
+
+// Writes 8 MiB in half a second.
+constexpr char kTrace[] =
+    "# mets-trace 1 job=tiny\n"
+    "t_us,op,block,bytes,name\n"
+    "0,malloc,1,8388608,\n"
+    "1000,begin,1,0,Make\n"
+    "1000,write,1,8388608,\n"
+    "501000,end,1,0,\n";
+
+TEST(SimCommandTest, OneJobOnADeviceOfItsOwnTakesItsRecordedTime) {
+  trace::TempFile file("a.csv");
+  file.Put(absl::StrCat(kTrace, "# end 4\n"));
+  const Printed run = MetsSim({"--trace", file.path().c_str(), "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  for (const char* text : {"\"device_bytes\": 8388608", "\"fairness\": 1.0",
+                           "\"name\": \"tiny\"", "\"ideal_seconds\": 0.501",
+                           "\"evicted_bytes\": 0", "\"peak_bytes\": 8388608"}) {
+    EXPECT_THAT(run.out, HasSubstr(text));
+  }
+}
+
+TEST(SimCommandTest, WhatIsWrongIsSaid) {
+  EXPECT_EQ(MetsSim({"--trace", "/nowhere/a.csv"}).status, 1);
+  trace::TempFile file("a.csv");
+  const char* path = file.path().c_str();
+  file.Put(kTrace);
+  const Printed cut = MetsSim({"--trace", path});
+  EXPECT_EQ(cut.status, 1);
+  EXPECT_THAT(cut.err, HasSubstr(file.path()));
+  file.Put(absl::StrCat(kTrace, "# end 4\n"));
+  const Printed policy = MetsSim({"--trace", path, "--policy", "best"});
+  EXPECT_EQ(policy.status, 2);
+  EXPECT_THAT(policy.err, HasSubstr("'best'"));
+  const Printed small = MetsSim({"--trace", path, "--device-memory", "50%"});
+  EXPECT_EQ(small.status, 1);
+  EXPECT_THAT(small.err, HasSubstr("8 MiB"));
+  EXPECT_NE(MetsSim({}).status, 0);
 }
 
 }  // namespace
