@@ -22,6 +22,7 @@ struct Request {
   bool overdraft = false;
   bool pinned = false;     // Its op has pinned buffers already.
   bool has_token = false;  // Of overdraft: one count is this request's.
+  absl::Time token_since;  // Since when.
   bool no_wait = false;    // Only what is free, cached or on its way.
   bool hopeful = false;    // Of no_wait: what it lacks is on its way.
   bool waited = false;     // It was not granted at once.

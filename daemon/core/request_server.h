@@ -38,10 +38,10 @@ class RequestServer {
   bool Refused(const Acquire& input, Session& session, size_t* device,
                Bytes* total);
   void ServeOne(size_t device, Request& request, bool* blocked);
-  // A request that waits with the token, but pins nothing, lets one go first
-  // that waits for it with buffers pinned.
+  // A request that has waited with the token in vain, but pins nothing, lets
+  // one go first that waits for it with buffers pinned.
   void YieldToken(Device& device);
-  // While the token's holder waits, an op that pins buffers and waits for the
+  // While the token's holder waits in vain, an op that pins buffers and waits for the
   // token gets what is free: the holder may be waiting for those very buffers.
   void LetPinnedPass(size_t device);
   bool TakeToken(size_t device, Request& request);

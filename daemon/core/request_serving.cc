@@ -6,6 +6,18 @@
 #include "daemon/core/request_server.h"
 
 namespace mets::core {
+namespace {
+
+// How long the overdraft token's holder may wait before others, who pin
+// buffers, go first: it may be waiting for those. Not at once, or one that
+// comes back again and again would starve it.
+constexpr absl::Duration kTokenTrial = absl::Milliseconds(100);
+
+bool WaitsInVain(const Request& request, absl::Time now) {
+  return now - std::max(request.arrived, request.token_since) >= kTokenTrial;
+}
+
+}  // namespace
 
 void RequestServer::Serve(size_t index) {
   Device& device = state_.devices[index];
@@ -63,7 +75,10 @@ void RequestServer::YieldToken(Device& device) {
       });
   if (!wanted) return;
   for (Request* request : waiting) {
-    if (!request->has_token || request->pinned) continue;
+    if (!request->has_token || request->pinned ||
+        !WaitsInVain(*request, state_.now)) {
+      continue;
+    }
     device.overdraft.GiveBack(holder);
     request->has_token = false;
   }
@@ -75,8 +90,9 @@ void RequestServer::LetPinnedPass(size_t index) {
   if (!holder.ok()) return;
   const std::vector<Request*> waiting = device.queue.Waiting(SessionId());
   const bool stuck =
-      std::any_of(waiting.begin(), waiting.end(),
-                  [&](const Request* r) { return r->session == holder; });
+      std::any_of(waiting.begin(), waiting.end(), [&](const Request* r) {
+        return r->session == holder && WaitsInVain(*r, state_.now);
+      });
   if (!stuck) return;
   for (Request* request : waiting) {
     if (!request->pinned || request->ranges.empty() ||
@@ -97,6 +113,7 @@ bool RequestServer::TakeToken(size_t index, Request& request) {
   if (request.overdraft && !request.has_token) {
     request.has_token =
         state_.devices[index].overdraft.TryTake(request.session);
+    request.token_since = state_.now;
     return request.has_token;
   }
   return true;

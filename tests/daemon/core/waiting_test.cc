@@ -211,10 +211,30 @@ TEST_F(WaitingTest, ARequestThatPinsNothingLetsAPinnedOneGoFirst) {
   cluster_.Alloc(a, MiB(60), absl::Seconds(60), true);
   cluster_.Pump();
   EXPECT_TRUE(a.buffers.empty());
-  cluster_.Alloc(b, MiB(8), absl::Seconds(60), true, true);
+  cluster_.Alloc(b, MiB(30), absl::Seconds(60), true, true);
+  cluster_.Advance(absl::Milliseconds(200));
+  cluster_.Free(c, pinned, false);
   cluster_.Pump();
   EXPECT_EQ(b.overdraft, 1);
   EXPECT_EQ(b.buffers.size(), 1u);
+}
+
+TEST_F(WaitingTest, APinnedOneDoesNotTakeTheTokenFromARequestAtOnce) {
+  FakeSession& a = cluster_.Open("a");
+  FakeSession& b = cluster_.Open("b");
+  FakeSession& c = cluster_.Open("c");
+  const BufferId pinned = cluster_.Alloc(c, MiB(40));
+  cluster_.Pump();
+  cluster_.Pin(c, pinned, true);
+  cluster_.Report(c);
+  cluster_.Alloc(a, MiB(60), absl::Seconds(60), true);
+  cluster_.Pump();
+  cluster_.Alloc(b, MiB(30), absl::Seconds(60), true, true);
+  cluster_.Advance(absl::Milliseconds(50));
+  cluster_.Free(c, pinned, false);
+  cluster_.Pump();
+  EXPECT_EQ(a.overdraft, 1);
+  EXPECT_EQ(a.buffers.size(), 1u);
 }
 
 TEST_F(WaitingTest, WhileTheTokensHolderWaitsAPinnedRequestGetsWhatIsFree) {
@@ -230,7 +250,7 @@ TEST_F(WaitingTest, WhileTheTokensHolderWaitsAPinnedRequestGetsWhatIsFree) {
   cluster_.Pump();
   EXPECT_EQ(a.buffers.size(), 1u);
   cluster_.Alloc(c, MiB(8), absl::Seconds(60), true, true);
-  cluster_.Pump();
+  cluster_.Advance(absl::Milliseconds(200));
   EXPECT_EQ(c.buffers.size(), 2u);
   EXPECT_EQ(c.overdraft, 0);
 }
