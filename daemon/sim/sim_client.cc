@@ -9,6 +9,12 @@ namespace mets::sim {
 
 using steps::AccessKind;
 
+namespace {
+
+constexpr int kPatience = 3;  // As the client's.
+
+}  // namespace
+
 SimClient::SimClient(World* world, Machine* machine, const JobProgram& program,
                      SessionId session, std::string device, ToCore to_core)
     : world_(*world),
@@ -55,6 +61,7 @@ void SimClient::PassGate() {
   steps_.Begin(JobTime(), op_);
   since_ = world_.now();
   waiting_ = true;
+  rounds_ = 0;
   Admit();
 }
 
@@ -80,11 +87,11 @@ void SimClient::Admit() {
   if (!copies) RunOp();
 }
 
-// Takes chunks for everything that the op lacks, or asks for the rest: what it
-// has found stays its own, or trimming would take it away again.
+// Takes chunks for everything that the op lacks, or asks for all of it. It
+// keeps nothing while it waits, or two jobs could wait for each other, unless
+// it has asked several times.
 bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
-  std::vector<uint32_t> lacking;
-  std::vector<Bytes> missing;
+  std::vector<uint32_t> lacking, missing;
   for (const steps::Access& access : program_.ops[op_].accesses) {
     Buffer& buffer = buffers_[access.buffer];
     if (buffer.phase != Phase::kSwapped && buffer.phase != Phase::kNone) {
@@ -92,10 +99,17 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
     }
     lacking.push_back(access.buffer);
     if (buffer.chunks.empty() && !idle_.Take(buffer.size, &buffer.chunks)) {
-      missing.push_back(buffer.size);
+      missing.push_back(access.buffer);
     }
   }
   if (!missing.empty()) {
+    if (rounds_ < kPatience) {
+      missing = lacking;
+      for (uint32_t b : lacking) {
+        idle_.Put(buffers_[b].chunks);
+        buffers_[b].chunks.clear();
+      }
+    }
     Ask(std::move(missing));
     return false;
   }
@@ -112,11 +126,12 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
   return true;
 }
 
-void SimClient::Ask(std::vector<Bytes> ranges) {
+void SimClient::Ask(std::vector<uint32_t> buffers) {
   if (request_) return;  // Memory is on its way.
   request_ = RequestId(++last_request_);
   asked_ = world_.now();
   ++result_.requests;
+  ++rounds_;
   // So that the core spares what the op uses.
   for (const steps::Access& access : program_.ops[op_].accesses) {
     buffers_[access.buffer].last_use = world_.now();
@@ -127,7 +142,8 @@ void SimClient::Ask(std::vector<Bytes> ranges) {
   acquire.session = session_;
   acquire.request = *request_;
   acquire.device = device_;
-  acquire.ranges = std::move(ranges);
+  for (uint32_t b : buffers) acquire.ranges.push_back(buffers_[b].size);
+  asked_for_ = std::move(buffers);
   acquire.wait = absl::InfiniteDuration();
   to_core_(std::move(acquire));
 }

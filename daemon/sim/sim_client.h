@@ -83,7 +83,7 @@ class SimClient {
   void PassGate();
   void Admit();
   bool FindMemory(std::vector<uint32_t>* returning);
-  void Ask(std::vector<Bytes> ranges);
+  void Ask(std::vector<uint32_t> buffers);
   void RunOp();
   void EndOp();
   void NextOp();
@@ -128,6 +128,8 @@ class SimClient {
   double since_ = 0;  // When it began to wait.
   double asked_ = 0;
   std::optional<RequestId> request_;
+  std::vector<uint32_t> asked_for_;  // By the request, range by range.
+  int rounds_ = 0;                   // Requests of this op so far.
   uint64_t last_request_ = 0;
   uint64_t last_copy_ = 0;
   std::vector<uint32_t> changed_;

@@ -19,9 +19,17 @@ void SimClient::Take(const core::SessionAction& action) {
 
 void SimClient::On(const core::Grant& grant) {
   for (const core::ChunkRef& chunk : grant.chunks) held_ += chunk.size;
-  idle_.Put(grant.chunks);
-  if (request_ != grant.request) return;
+  if (request_ != grant.request) {
+    idle_.Put(grant.chunks);
+    return;
+  }
   request_.reset();
+  auto chunk = grant.chunks.begin();
+  for (size_t i = 0; i < grant.range_chunks.size(); ++i) {
+    Chunks& chunks = buffers_[asked_for_[i]].chunks;
+    chunks.insert(chunks.end(), chunk, chunk + grant.range_chunks[i]);
+    chunk += grant.range_chunks[i];
+  }
   result_.wait += world_.now() - asked_;
   Admit();
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr char kDevice[] = "device0";
 constexpr uint64_t kEventsPerProgress = 1 << 14;
 constexpr double kStopped = 600;
+constexpr uint64_t kMostEvents = 200'000;
 
 // Bytes that one op uses at once, at most.
 Bytes LargestOp(const JobProgram& program) {
@@ -111,15 +112,20 @@ class Simulator {
     clients_[i]->Start();
   }
 
-  // False when no op has ended for kStopped seconds of virtual time.
+  // False when no op has ended for kStopped seconds of virtual time, or for
+  // kMostEvents events.
   bool Progresses() {
     size_t ops = 0;
     for (const auto& client : clients_) {
       if (client != nullptr) ops += client->ops_done();
     }
-    if (ops != ops_done_) progressed_ = world_.now();
+    if (ops != ops_done_) {
+      progressed_ = world_.now();
+      events_since_ = 0;
+    }
     ops_done_ = ops;
-    return world_.now() - progressed_ < kStopped;
+    return world_.now() - progressed_ < kStopped &&
+           ++events_since_ < kMostEvents;
   }
 
   // Sessions of one name would be one job.
@@ -230,6 +236,7 @@ class Simulator {
   uint64_t tick_ = 0;
   size_t ops_done_ = 0;
   double progressed_ = 0;  // When an op has ended last.
+  uint64_t events_since_ = 0;
   SimResult result_;
 };
 
