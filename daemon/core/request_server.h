@@ -41,8 +41,9 @@ class RequestServer {
   // A request that has waited with the token in vain, but pins nothing, lets
   // one go first that waits for it with buffers pinned.
   void YieldToken(Device& device);
-  // While the token's holder waits in vain, an op that pins buffers and waits for the
-  // token gets what is free: the holder may be waiting for those very buffers.
+  // While the token's holder waits in vain, an op that pins buffers and waits
+  // for the token gets what is free: the holder may be waiting for those very
+  // buffers.
   void LetPinnedPass(size_t device);
   bool TakeToken(size_t device, Request& request);
   bool WithinLimit(size_t device, Request& request, Job& job);

@@ -10,6 +10,9 @@
 
 namespace mets::sim {
 
+// Of the simulated device: buffers are rounded up to it.
+inline constexpr Bytes kSmallestChunk = KiB(64);
+
 using Chunks = std::vector<core::ChunkRef>;
 
 Bytes TotalSize(const Chunks& chunks);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 namespace mets::sim {
@@ -97,10 +98,7 @@ class Builder {
     const bool reads = kind == AccessKind::kRead;
     if (program_.ops.empty() || (!has_ops_ && reads && wrote_)) BeginOp();
     if (!has_ops_) wrote_ |= !reads;
-    if (fresh_.count(block) > 0) {
-      fresh_.erase(block);
-      kind = AccessKind::kNew;
-    }
+    if (fresh_.erase(block) > 0) kind = AccessKind::kNew;
     AddAccess(it->second, kind);
   }
 
@@ -124,7 +122,7 @@ class Builder {
     }
     live_[event.id] = static_cast<uint32_t>(program_.buffers.size());
     program_.buffers.push_back(event.bytes);
-    fresh_[event.id] = true;
+    fresh_.insert(event.id);
     if (has_ops_ || !has_accesses_) {
       // Outside of ops, each allocation is its own.
       if (!has_accesses_ || open_.empty()) BeginOp();
@@ -183,7 +181,7 @@ class Builder {
   std::vector<double> starts_, ends_;
   absl::flat_hash_map<uint64_t, size_t> open_;    // Ops that run.
   absl::flat_hash_map<uint64_t, uint32_t> live_;  // Blocks that are buffers.
-  absl::flat_hash_map<uint64_t, bool> fresh_;     // Not used yet.
+  absl::flat_hash_set<uint64_t> fresh_;           // Not used yet.
   Bytes live_bytes_, small_bytes_;
   bool wrote_ = false;
   double now_ = 0;

@@ -7,7 +7,6 @@
 namespace mets::sim {
 
 void BusDirection::Copy(Bytes bytes, std::function<void()> done) {
-  copied_ += bytes;
   free_at_ = std::max(free_at_, world_.now()) +
              static_cast<double>(bytes.count()) / speed_;
   world_.At(free_at_, std::move(done));

@@ -24,14 +24,11 @@ class BusDirection {
 
   // Copies when it is this copy's turn, then runs `done`.
   void Copy(Bytes bytes, std::function<void()> done);
-  bool busy() const { return free_at_ > world_.now(); }
-  Bytes copied() const { return copied_; }
 
  private:
   World& world_;
   const double speed_;
   double free_at_ = 0;
-  Bytes copied_;
 };
 
 // Runs ops; those that run at the same time share it evenly.

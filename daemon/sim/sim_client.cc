@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/check.h"
-
 namespace mets::sim {
 
 using steps::AccessKind;
@@ -31,7 +29,7 @@ SimClient::SimClient(World* world, Machine* machine, const JobProgram& program,
             }),
       steps_(program, session, device_) {
   for (size_t b = 0; b < buffers_.size(); ++b) {
-    buffers_[b].size = Rounded(program.buffers[b]);
+    buffers_[b].size = program.buffers[b].RoundUpTo(kSmallestChunk);
   }
 }
 

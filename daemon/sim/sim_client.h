@@ -52,8 +52,6 @@ class SimClient {
 
   const JobResult& result() const { return result_; }
   size_t ops_done() const { return op_; }
-  // Bytes in chunks, of buffers and idle.
-  Bytes held() const { return held_; }
   Bytes resident() const { return held_ - idle_.bytes(); }
 
  private:
@@ -89,7 +87,6 @@ class SimClient {
   void NextOp();
   void Free(uint32_t b);
   void Finish();
-  Bytes Rounded(Bytes size) const { return size.RoundUpTo(KiB(64)); }
 
   // Moves (sim_moves.cc).
   void Restore(uint32_t b, Chunks chunks);
@@ -121,7 +118,7 @@ class SimClient {
 
   std::vector<Buffer> buffers_;
   ChunkPurse idle_;
-  Bytes held_;
+  Bytes held_;  // In chunks, of buffers and idle.
   size_t op_ = 0;
   bool waiting_ = false;  // An op waits for memory or copies.
   bool running_ = false;

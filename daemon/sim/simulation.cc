@@ -20,7 +20,7 @@ Bytes LargestOp(const JobProgram& program) {
   for (const JobOp& op : program.ops) {
     Bytes bytes;
     for (const steps::Access& access : op.accesses) {
-      bytes += program.buffers[access.buffer].RoundUpTo(KiB(64));
+      bytes += program.buffers[access.buffer].RoundUpTo(kSmallestChunk);
     }
     largest = std::max(largest, bytes);
   }
@@ -44,8 +44,9 @@ class Simulator {
     device.id = DeviceId(1);
     device.name = kDevice;
     device.kind = "host";
-    device.chunk_classes = {KiB(64), KiB(256), MiB(1), MiB(4), MiB(16)};
-    device.pool = KiB(64) * ((options_.device_memory - small) / KiB(64));
+    device.chunk_classes = {kSmallestChunk, KiB(256), MiB(1), MiB(4), MiB(16)};
+    device.pool =
+        kSmallestChunk * ((options_.device_memory - small) / kSmallestChunk);
     if (device.pool <= Bytes()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "the jobs' small allocations alone need ", FormatBytes(small),
