@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/steps/step_change.h"
+
 namespace mets::client {
 namespace {
 
 constexpr absl::Duration kToldEvery = absl::Milliseconds(100);
-
-bool Differ(Bytes a, Bytes b, Bytes peak) {
-  return std::max(a - b, b - a) * 20 > peak;
-}
-
-bool Differ(absl::Duration a, absl::Duration b) {
-  return std::max(a - b, b - a) * 4 > std::max(a, b);
-}
 
 }  // namespace
 
@@ -29,9 +23,10 @@ std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
   need.step =
       std::max(absl::Microseconds(1), now - *began - (waited - waited_before));
   if (told_.has_value()) {
-    const bool peak = Differ(told_->peak, need.peak, need.peak);
-    if (!peak && !Differ(told_->persistent, need.persistent, need.peak) &&
-        !Differ(told_->step, need.step)) {
+    const bool peak = steps::Differ(told_->peak, need.peak, need.peak);
+    if (!peak &&
+        !steps::Differ(told_->persistent, need.persistent, need.peak) &&
+        !steps::Differ(told_->step, need.step)) {
       return std::nullopt;
     }
     const bool grown = peak && need.peak > told_->peak;

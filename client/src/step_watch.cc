@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/steps/step_content.h"
-
 namespace mets::client {
 namespace {
 
@@ -35,13 +33,7 @@ bool StepWatch::Begin(absl::Duration now, const steps::Touch* touches,
                       size_t count, Op* op) {
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
-  // Of the sizes and kinds of what it touches: equal in each step.
-  uint64_t signature = 1;
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t size = recorder_.SizeOf(touches[i].key).count();
-    signature = steps::MixBits(signature ^ (size << 1 | touches[i].write));
-  }
-  op->signature = signature | 1;
+  op->signature = recorder_.SignatureOf(touches, count);
   op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();

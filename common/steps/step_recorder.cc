@@ -3,7 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/steps/step_content.h"
+
 namespace mets::steps {
+
+uint64_t StepRecorder::SignatureOf(const Touch* touches, size_t count) const {
+  uint64_t signature = 1;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t size = SizeOf(touches[i].key).count();
+    signature = MixBits(signature ^ (size << 1 | touches[i].write));
+  }
+  return signature | 1;
+}
 
 OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
                            const Touch* touches, size_t count) {

@@ -64,6 +64,10 @@ class StepRecorder {
   static constexpr size_t kMostAccesses = 1 << 20;
   static constexpr size_t kKept = 4;
 
+  // For OpBegin: of the sizes and kinds of what an op touches, which are equal
+  // in each step. Not 0.
+  uint64_t SignatureOf(const Touch* touches, size_t count) const;
+
   // An op begins. Buffers that are not known are ignored. `signature` is of
   // what is the same in each repetition. Where it is in the step: point().
   OpId OpBegin(absl::Duration now, uint64_t signature, const Touch* touches,

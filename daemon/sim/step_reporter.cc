@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/steps/step_content.h"
+#include "common/steps/step_change.h"
 
 namespace mets::sim {
 namespace {
@@ -12,30 +12,19 @@ constexpr double kProgressEvery = 1;
 // Keys are not 0.
 uint64_t KeyOf(uint32_t buffer) { return uint64_t{buffer} + 1; }
 
-bool Differ(Bytes a, Bytes b, Bytes peak) {
-  return std::max(a - b, b - a) * 20 > peak;
-}
-
-bool Differ(absl::Duration a, absl::Duration b) {
-  return std::max(a - b, b - a) * 4 > std::max(a, b);
-}
-
 }  // namespace
 
 void StepReporter::Begin(double now, size_t index) {
   const JobOp& op = program_.ops[index];
   std::vector<steps::Touch> touches;
-  uint64_t signature = 1;
   for (const steps::Access& access : op.accesses) {
     if (access.kind == steps::AccessKind::kNew) continue;
-    const bool write = access.kind == steps::AccessKind::kWrite;
-    const uint64_t size = program_.buffers[access.buffer].count();
-    touches.push_back({KeyOf(access.buffer), write});
-    signature = steps::MixBits(signature ^ (size << 1 | write));
+    touches.push_back(
+        {KeyOf(access.buffer), access.kind == steps::AccessKind::kWrite});
   }
   op_.reset();
   if (!touches.empty()) {
-    signature_ = signature | 1;
+    signature_ = recorder_.SignatureOf(touches.data(), touches.size());
     op_ = recorder_.OpBegin(absl::Seconds(now), signature_, touches.data(),
                             touches.size());
     if (recorder_.point().boundary) step_began_ = now;
@@ -86,9 +75,9 @@ void StepReporter::TellNeed(std::vector<core::Input>* inputs) {
   const core::StepNeed need{session_, device_, summary.peak_live,
                             summary.persistent_live, summary.duration};
   if (told_need_.has_value() &&
-      !Differ(told_need_->peak, need.peak, need.peak) &&
-      !Differ(told_need_->persistent, need.persistent, need.peak) &&
-      !Differ(told_need_->step, need.step)) {
+      !steps::Differ(told_need_->peak, need.peak, need.peak) &&
+      !steps::Differ(told_need_->persistent, need.persistent, need.peak) &&
+      !steps::Differ(told_need_->step, need.step)) {
     return;
   }
   told_need_ = need;
