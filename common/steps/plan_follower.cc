@@ -35,6 +35,9 @@ class UseCounts {
 PlanFollower::PlanFollower(const StepProgram& program, const StepPlan& plan)
     : first_leave_(program.buffers.size() + 1),
       counts_(program.buffers.size()) {
+  for (uint32_t b = 0; b < counts_.size(); ++b) {
+    counts_[b].persistent = program.buffers[b].persistent;
+  }
   const UseCounts counts(program);
   const uint32_t ops = static_cast<uint32_t>(program.ops.size());
   for (const Absence& absence : plan.absences) {
@@ -82,10 +85,14 @@ void PlanFollower::ReturnUpTo(uint32_t position, PlanMoves* moves) {
   }
 }
 
-void PlanFollower::Used(uint32_t buffer, PlanMoves* moves) {
+void PlanFollower::Used(uint32_t buffer, bool fresh, PlanMoves* moves) {
   if (repetition_ == 0 || buffer >= counts_.size()) return;
   Count& count = counts_[buffer];
-  if (count.repetition != repetition_) count = {repetition_, 0};
+  // What lives in one repetition only may yet be allocated before it begins.
+  if (count.persistent ? count.repetition != repetition_ : fresh) {
+    count.uses = 0;
+  }
+  count.repetition = repetition_;
   ++count.uses;
   for (uint32_t i = first_leave_[buffer]; i < first_leave_[buffer + 1]; ++i) {
     if (leaves_[i].uses == count.uses) moves->evict.push_back(buffer);

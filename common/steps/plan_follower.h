@@ -16,9 +16,9 @@ struct PlanMoves {
 };
 
 // Fed with the ops of a step as they begin and end. A buffer is to leave once
-// it has been used as often as in the program up to that place, whatever other
-// ops have changed places; copies back are due where the op at that position,
-// or a later one, begins.
+// it has been used as often as in the program up to that place (since it was
+// allocated, or since the repetition began), whatever ops have changed places;
+// copies back are due where the op at that position, or a later one, begins.
 //
 // What it says is advice: a buffer may be in use, gone, or moved already. O(1)
 // amortised for each op and use. Not thread-safe; pure.
@@ -30,13 +30,14 @@ class PlanFollower {
   // An op begins at a position of its repetition, the first one at a boundary.
   // Positions before the first boundary move nothing.
   void Begin(uint32_t position, bool boundary, PlanMoves* moves);
-  // An op that used the logical buffer, once or more, has ended.
-  void Used(uint32_t buffer, PlanMoves* moves);
+  // An op that used the logical buffer, once or more, has ended. `fresh`: it
+  // has allocated it.
+  void Used(uint32_t buffer, bool fresh, PlanMoves* moves);
 
  private:
   struct Leave {
     uint32_t buffer;
-    uint32_t uses;  // In the repetition, before it leaves.
+    uint32_t uses;  // Before it leaves.
   };
   struct Return {
     uint32_t at;
@@ -44,6 +45,7 @@ class PlanFollower {
     uint32_t buffer;
   };
   struct Count {
+    bool persistent = false;
     uint32_t repetition = 0;
     uint32_t uses = 0;
   };

@@ -2,13 +2,14 @@
 
 namespace mets::steps {
 
-uint32_t StepLap::AddOld(uint64_t key, Bytes size) {
-  buffers_.push_back({key, size, false, false, {}});
+uint32_t StepLap::AddOld(uint64_t key, Bytes size, uint64_t identity) {
+  buffers_.push_back({key, size, false, false, identity, {}, 0});
   return static_cast<uint32_t>(buffers_.size() - 1);
 }
 
-uint32_t StepLap::AddNew(uint64_t key, Bytes size, const AllocationId& id) {
-  buffers_.push_back({key, size, true, false, id});
+uint32_t StepLap::AddNew(uint64_t key, Bytes size, uint64_t identity,
+                         const AllocationId& id, uint64_t signature) {
+  buffers_.push_back({key, size, true, false, identity, id, signature});
   return static_cast<uint32_t>(buffers_.size() - 1);
 }
 
@@ -27,6 +28,8 @@ std::vector<uint32_t> StepLap::Number(RecordedStep* step) const {
     step->program.buffers.push_back({buffer.size, persistent});
     step->keys.push_back(buffer.freed ? 0 : buffer.key);
     step->replaced.push_back(buffer.is_new != buffer.freed);
+    step->at_first.push_back(buffer.identity);
+    step->allocated.push_back(0);
   };
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (buffers_[i].is_new) continue;
@@ -49,6 +52,11 @@ std::vector<uint32_t> StepLap::Number(RecordedStep* step) const {
       step->replaced[logical[i]] = true;
     }
     step->allocations.emplace(buffer.id, logical[i]);
+    step->allocated[logical[i]] = buffer.identity;
+    if (!step->program.buffers[logical[i]].persistent) {
+      step->alike[{buffer.signature, buffer.size.count()}].push_back(
+          logical[i]);
+    }
   }
   return logical;
 }

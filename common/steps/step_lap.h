@@ -9,30 +9,45 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
+#include "common/steps/step_content.h"
 #include "common/steps/step_program.h"
 
 namespace mets::steps {
 
-// Which allocation of a repetition: the `ordinal`-th of that size by an op with
-// that signature.
+// Which allocation of a repetition: the `ordinal`-th of that size by an op of
+// that kind, which has read those buffers.
 struct AllocationId {
-  uint64_t op = 0;
+  uint64_t flow = 0;  // Of the op's signature and its buffers' identities.
   int64_t bytes = 0;
   uint32_t ordinal = 0;
 
   friend bool operator==(const AllocationId& a, const AllocationId& b) {
-    return a.op == b.op && a.bytes == b.bytes && a.ordinal == b.ordinal;
+    return a.flow == b.flow && a.bytes == b.bytes && a.ordinal == b.ordinal;
   }
   template <typename H>
   friend H AbslHashValue(H h, const AllocationId& id) {
-    return H::combine(std::move(h), id.op, id.bytes, id.ordinal);
+    return H::combine(std::move(h), id.flow, id.bytes, id.ordinal);
   }
 };
 
+// What an allocated buffer is in a repetition, as the ops that read it see it.
+inline uint64_t IdentityOf(const AllocationId& id) {
+  return MixBits(MixBits(id.flow ^ id.bytes) ^ id.ordinal);
+}
+
+// An op's signature and the size of an allocation.
+using AllocationKind = std::pair<uint64_t, int64_t>;
+
 // A StepProgram, and how it applies to other repetitions of the step.
 struct RecordedStep {
+  uint64_t number = 0;  // StepRecorder::program_number().
   StepProgram program;
   absl::flat_hash_map<AllocationId, uint32_t> allocations;  // Logical buffer.
+  // Logical buffers that live within a repetition only, by what allocates them.
+  absl::flat_hash_map<AllocationKind, std::vector<uint32_t>> alike;
+  // Of each logical buffer: its identity where the repetition begins, and when
+  // it has been allocated.
+  std::vector<uint64_t> at_first, allocated;
   std::vector<uint64_t> keys;  // Logical buffer → client's buffer; 0: none.
   // Persistent ones that are other buffers in each repetition.
   std::vector<bool> replaced;
@@ -44,8 +59,10 @@ struct RecordedStep {
 class StepLap {
  public:
   // A buffer that lived when the repetition began.
-  uint32_t AddOld(uint64_t key, Bytes size);
-  uint32_t AddNew(uint64_t key, Bytes size, const AllocationId& id);
+  uint32_t AddOld(uint64_t key, Bytes size, uint64_t identity);
+  // `signature`: of the op that allocates it.
+  uint32_t AddNew(uint64_t key, Bytes size, uint64_t identity,
+                  const AllocationId& id, uint64_t signature);
   void AddAccess(uint32_t op, uint32_t buffer, AccessKind kind) {
     accesses_.push_back({op, {buffer, kind}});
   }
@@ -70,7 +87,9 @@ class StepLap {
     Bytes size;
     bool is_new;
     bool freed;
+    uint64_t identity;
     AllocationId id;
+    uint64_t signature;
   };
   struct OpAccess {
     uint32_t op;

@@ -35,6 +35,12 @@ OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
   const OpId op{lap_, static_cast<uint32_t>(starts_.size()), point_.position};
   starts_.push_back(now - lap_start_);
   busy_.push_back(absl::InfiniteDuration());  // Until it ends.
+  uint64_t flow = signature;
+  for (size_t i = 0; i < count; ++i) {
+    const auto it = live_.find(touches[i].key);
+    if (it != live_.end()) flow = MixBits(flow ^ it->second.identity);
+  }
+  flows_.push_back(flow);
   if (recording_.has_value()) {
     for (size_t i = 0; i < count; ++i) {
       Touched(op.index, touches[i].key, touches[i].write);
@@ -53,7 +59,7 @@ uint32_t StepRecorder::InLap(uint64_t key, Live* live) {
   if (live->lap != lap_) {
     live->lap = lap_;
     live->op = kNone;
-    live->in_lap = recording_->AddOld(key, live->size);
+    live->in_lap = recording_->AddOld(key, live->size, live->identity);
   }
   return live->in_lap;
 }
@@ -73,27 +79,46 @@ void StepRecorder::Alloc(uint64_t key, Bytes size, OpId op,
                          uint64_t signature) {
   Live& live = live_[key];
   live.size = size;
+  live.identity = MixBits(key);
   live_bytes_ += size;
   lap_peak_ = std::max(lap_peak_, live_bytes_);
   if (current_ == nullptr && !recording_.has_value()) return;
-  AllocationId id{signature, size.count(), 0};
-  id.ordinal = allocated_[{id.op, id.bytes}]++;
-  if (recording_.has_value()) {
-    if (starts_.empty() || recording_->buffers() > kMostAccesses) {
-      recording_.reset();
-      return;
-    }
-    const uint32_t last = static_cast<uint32_t>(starts_.size() - 1);
-    live.lap = lap_;
-    live.in_lap = recording_->AddNew(key, size, id);
-    live.op = op.lap == lap_ ? op.index : last;
-    recording_->AddAccess(live.op, live.in_lap, AccessKind::kNew);
+  const bool known = op.lap == lap_ && op.index < flows_.size();
+  AllocationId id{known ? flows_[op.index] : signature, size.count(), 0};
+  id.ordinal = allocated_[{id.flow, id.bytes}]++;
+  live.identity = IdentityOf(id);
+  if (current_ != nullptr) Name(key, Recognise(id, signature), &live);
+  if (!recording_.has_value()) return;
+  if (starts_.empty() || recording_->buffers() > kMostAccesses) {
+    recording_.reset();
     return;
   }
+  live.lap = lap_;
+  live.in_lap = recording_->AddNew(key, size, live.identity, id, signature);
+  live.op = known ? op.index : static_cast<uint32_t>(starts_.size() - 1);
+  recording_->AddAccess(live.op, live.in_lap, AccessKind::kNew);
+}
+
+void StepRecorder::Name(uint64_t key, uint32_t logical, Live* live) {
+  live->logical = logical;
+  if (logical == kNone) return;
+  live->identity = current_->allocated[logical];
+  const uint64_t before = std::exchange(current_->keys[logical], key);
+  const auto other = live_.find(before);
+  if (other == live_.end() || current_->replaced[logical]) return;
+  other->second.logical = kNone;  // It was taken for the one that this is.
+}
+
+uint32_t StepRecorder::Recognise(const AllocationId& id,
+                                 uint64_t signature) const {
   const auto it = current_->allocations.find(id);
-  if (it == current_->allocations.end()) return;
-  live.logical = it->second;
-  current_->keys[live.logical] = key;
+  if (it != current_->allocations.end()) return it->second;
+  const auto alike = current_->alike.find({signature, id.bytes});
+  if (alike == current_->alike.end()) return kNone;
+  for (uint32_t logical : alike->second) {
+    if (current_->keys[logical] == 0) return logical;
+  }
+  return kNone;
 }
 
 void StepRecorder::Free(uint64_t key) {
@@ -121,10 +146,16 @@ void StepRecorder::BeginLap(absl::Duration now) {
   lap_straight_ = point_.position == 0;
   starts_.clear();
   busy_.clear();
+  flows_.clear();
   allocated_.clear();
   recording_.reset();
   if (Stale()) Detach();
-  if (current_ == nullptr && lap_straight_) recording_.emplace();
+  if (lap_straight_ && (current_ == nullptr || Better())) recording_.emplace();
+  for (auto& [key, live] : live_) {
+    live.identity = current_ == nullptr || live.logical == kNone
+                        ? MixBits(key)
+                        : current_->at_first[live.logical];
+  }
 }
 
 void StepRecorder::EndLap(absl::Duration now) {
@@ -132,7 +163,9 @@ void StepRecorder::EndLap(absl::Duration now) {
   for (size_t i = 0; i < busy_.size(); ++i) {
     if (busy_[i] == absl::InfiniteDuration()) busy_[i] = duration - starts_[i];
   }
-  if (recording_.has_value()) {
+  if (recording_.has_value() && Lopsided()) {
+    recording_.reset();
+  } else if (recording_.has_value()) {
     RecordedStep step =
         recording_->Finish(point_.signature, duration, starts_, busy_);
     recording_.reset();
@@ -152,6 +185,22 @@ void StepRecorder::EndLap(absl::Duration now) {
   summary_.duration = duration;
   summary_.persistent_live = lap_first_live_;
   summary_.peak_live = lap_peak_;
+}
+
+bool StepRecorder::Better() const {
+  return (current_->first_live - live_bytes_) * 32 > current_->rise;
+}
+
+bool StepRecorder::Lopsided() {
+  constexpr int kPatience = 4;
+  const Bytes apart = live_bytes_ - lap_first_live_;
+  const Bytes most = lap_peak_ - lap_first_live_;
+  if ((apart * 32 <= most && apart * -32 <= most) || lopsided_ >= kPatience) {
+    lopsided_ = 0;
+    return false;
+  }
+  ++lopsided_;
+  return true;
 }
 
 void StepRecorder::TakeTimes(absl::Duration duration) {
@@ -223,6 +272,8 @@ void StepRecorder::Detach() {
 }
 
 void StepRecorder::Keep(RecordedStep step) {
+  step.number = ++last_number_;
+  if (current_ != nullptr) Detach();
   if (kept_.size() >= kKept) kept_.erase(kept_.begin());
   kept_.push_back(std::make_unique<RecordedStep>(std::move(step)));
   current_ = kept_.back().get();

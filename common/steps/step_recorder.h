@@ -46,10 +46,12 @@ struct StepSummary {
 //
 // Keys are the client's buffer ids: not 0, never used twice. Logical buffers
 // that persist keep their key. Others are the k-th allocation of their size by
-// an op of that signature; the signature, because counting all allocations of a
-// size would shift all identities behind one allocation that did not happen
-// (an output that got its input's memory), or that another thread was earlier
-// with.
+// an op of that signature that reads those logical buffers: ops that are alike
+// but for their data (the three projections of an attention) may change places
+// without their results' changing names. An allocation that cannot be told so
+// (behind one that did not happen, because an output got its input's memory) is
+// the first of those by an op of that signature and of that size that does not
+// live.
 //
 // Times are since any fixed moment. Only ops that have buffers are to be told.
 // Cost: O(1) amortised for each op, allocation and free, and for each touch
@@ -90,6 +92,11 @@ class StepRecorder {
   const StepProgram* program() const {
     return current_ == nullptr ? nullptr : &current_->program;
   }
+  // Tells programs apart; 0 while there is none. A step that comes back may
+  // have its program again.
+  uint64_t program_number() const {
+    return current_ == nullptr ? 0 : current_->number;
+  }
   // Grows whenever logical buffers get other meanings.
   uint64_t version() const { return version_; }
   const StepSummary& summary() const { return summary_; }
@@ -110,6 +117,7 @@ class StepRecorder {
 
   struct Live {
     Bytes size;
+    uint64_t identity = 0;  // In this repetition, to ops that read it.
     uint32_t logical = kNone;
     uint32_t lap = 0;  // In which `in_lap` is its number.
     uint32_t in_lap = 0;
@@ -117,9 +125,21 @@ class StepRecorder {
   };
 
   void EndLap(absl::Duration now);
+  // Whether the repetition ends with clearly more or less than it began with:
+  // ops have crossed its ends, and what it says of them is true only once. The
+  // next one is waited for, a few times.
+  bool Lopsided();
+  // Whether clearly less lives now than where the repetition began that was
+  // recorded: less of the next one has crossed its beginning, and its program
+  // says more.
+  bool Better() const;
   void BeginLap(absl::Duration now);
   void Touched(uint32_t op, uint64_t key, bool write);
   uint32_t InLap(uint64_t key, Live* live);
+  // The logical buffer that an allocation is; kNone when it is none.
+  uint32_t Recognise(const AllocationId& id, uint64_t signature) const;
+  // The buffer is that one.
+  void Name(uint64_t key, uint32_t logical, Live* live);
   // The step is `signature` now (0: none): its program, when it is kept.
   void Switch(uint64_t signature);
   // Gives the live buffers their numbers in the step now.
@@ -142,13 +162,16 @@ class StepRecorder {
   Bytes lap_first_live_, lap_peak_;
   bool lap_straight_ = false;  // From its first op on.
   std::vector<absl::Duration> starts_, busy_;
-  absl::flat_hash_map<std::pair<uint64_t, int64_t>, uint32_t> allocated_;
+  std::vector<uint64_t> flows_;  // Of its ops: AllocationId::flow.
+  absl::flat_hash_map<AllocationKind, uint32_t> allocated_;  // By flow.
   std::optional<StepLap> recording_;
+  int lopsided_ = 0;  // Repetitions that were recorded in vain.
 
   std::vector<std::unique_ptr<RecordedStep>> kept_;  // The latest last.
   RecordedStep* current_ = nullptr;
   size_t persistent_ = 0;  // Its buffers that keep their keys.
   size_t missing_ = 0;     // Those of them that are gone.
+  uint64_t last_number_ = 0;
   uint64_t version_ = 0;
   StepSummary summary_;
 };

@@ -44,9 +44,9 @@ class PlanFollowerTest : public ::testing::Test {
     follower_->Begin(position, boundary, &moves);
     return moves;
   }
-  PlanMoves Used(uint32_t buffer) {
+  PlanMoves Used(uint32_t buffer, bool fresh = false) {
     PlanMoves moves;
-    follower_->Used(buffer, &moves);
+    follower_->Used(buffer, fresh, &moves);
     return moves;
   }
   void Follow(std::vector<Absence> absences) {
@@ -61,7 +61,7 @@ class PlanFollowerTest : public ::testing::Test {
 TEST_F(PlanFollowerTest, ABufferLeavesAfterItsUseAndReturnsWhereThePlanSays) {
   Follow({Away(0, 1, 3, 4)});
   EXPECT_THAT(Begin(0, true).evict, IsEmpty());
-  EXPECT_THAT(Used(0).evict, IsEmpty());
+  EXPECT_THAT(Used(0, true).evict, IsEmpty());
   Begin(1);
   EXPECT_THAT(Used(0).evict, ElementsAre(0));
   EXPECT_THAT(Begin(2).restore, IsEmpty());
@@ -74,7 +74,7 @@ TEST_F(PlanFollowerTest, EveryRepetitionMovesTheSame) {
   Follow({Away(0, 1, 3, 4)});
   for (int repetition = 0; repetition < 3; ++repetition) {
     Begin(0, true);
-    Used(0);
+    Used(0, true);
     EXPECT_THAT(Used(0).evict, ElementsAre(0));
     EXPECT_THAT(Begin(3).restore, ElementsAre(0));
   }
@@ -85,7 +85,16 @@ TEST_F(PlanFollowerTest, OpsThatHaveChangedPlacesDoNotEvictTooEarly) {
   Begin(0, true);
   Begin(1);  // Another op than in the program.
   EXPECT_THAT(Used(1).evict, IsEmpty());
-  EXPECT_THAT(Used(0).evict, IsEmpty());
+  EXPECT_THAT(Used(0, true).evict, IsEmpty());
+  EXPECT_THAT(Used(0).evict, ElementsAre(0));
+}
+
+TEST_F(PlanFollowerTest, ABufferMayBeAllocatedBeforeItsRepetitionBegins) {
+  Follow({Away(0, 1, 3, 4)});
+  Begin(0, true);
+  Begin(5);
+  EXPECT_THAT(Used(0, true).evict, IsEmpty());
+  Begin(0, true);
   EXPECT_THAT(Used(0).evict, ElementsAre(0));
 }
 
