@@ -102,7 +102,7 @@ absl::Status Daemon::Init() {
   MakeMemory();
   METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery)));
   MakeStateWriter();
-  engine_->Start(*transport_, *memory_);
+  engine_->Start(*transport_, *memory_, *planner_);
   METS_RETURN_IF_ERROR(transport_->Start());
   serving_ = true;
   writer_->Changed(/*urgent=*/true);
@@ -119,6 +119,8 @@ absl::Status Daemon::MakeCore(const Recovery& recovery) {
       std::make_unique<core::Core>(CoreConfigFor(config_, epoch_),
                                    std::move(policy)),
       clock_);
+  METS_ASSIGN_OR_RETURN(policy, policy::MakePolicy(config_.policy));
+  planner_ = std::make_unique<PlanWorker>(std::move(policy), *engine_);
   for (const LiveSession& session : recovery.sessions) {
     const RecordedSession& record = session.record;
     engine_->Post(core::ExpectSession{record.session, record.domain, record.job,

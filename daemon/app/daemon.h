@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "daemon/app/config.h"
 #include "daemon/app/engine.h"
+#include "daemon/app/plan_worker.h"
 #include "daemon/app/recovery.h"
 #include "daemon/app/state_file.h"
 #include "daemon/app/state_writer.h"
@@ -61,6 +62,7 @@ class Daemon {
   std::atomic<bool> serving_{false};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<memory::MemoryManager> memory_;
+  std::unique_ptr<PlanWorker> planner_;
   std::unique_ptr<transport::Transport> transport_;
   std::unique_ptr<StateWriter> writer_;
   std::unique_ptr<telemetry::MetricsServer> metrics_;

@@ -28,9 +28,11 @@ Engine::Engine(std::unique_ptr<core::Core> core, const Clock& clock)
 
 Engine::~Engine() { Stop(); }
 
-void Engine::Start(core::SessionPort& sessions, core::MemoryPort& memory) {
+void Engine::Start(core::SessionPort& sessions, core::MemoryPort& memory,
+                   core::PlannerPort& planner) {
   sessions_ = &sessions;
   memory_ = &memory;
+  planner_ = &planner;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -107,8 +109,10 @@ void Engine::Dispatch(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
     if (auto* session = std::get_if<core::SessionAction>(&action)) {
       sessions_->Perform(std::move(*session));
+    } else if (auto* memory = std::get_if<core::MemoryAction>(&action)) {
+      memory_->Perform(std::move(*memory));
     } else {
-      memory_->Perform(std::get<core::MemoryAction>(std::move(action)));
+      planner_->Perform(std::get<core::PlanTask>(std::move(action)));
     }
   }
 }

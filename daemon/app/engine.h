@@ -31,7 +31,8 @@ class Engine : public core::InputSink, public core::StatusSource {
     on_change_ = std::move(on_change);
   }
 
-  void Start(core::SessionPort& sessions, core::MemoryPort& memory);
+  void Start(core::SessionPort& sessions, core::MemoryPort& memory,
+             core::PlannerPort& planner);
 
   // Takes the inputs posted so far, and ends the thread. Later inputs are
   // dropped.
@@ -50,6 +51,7 @@ class Engine : public core::InputSink, public core::StatusSource {
   const Clock& clock_;
   core::SessionPort* sessions_ = nullptr;
   core::MemoryPort* memory_ = nullptr;
+  core::PlannerPort* planner_ = nullptr;
   std::function<void(bool urgent)> on_change_;
   std::thread thread_;
 

@@ -24,9 +24,11 @@ struct Buffer {
   // InfiniteFuture: nothing says so.
   absl::Time next_use = absl::InfiniteFuture();
   SlotId slot;  // Its slot of this epoch, or none.
+  // The slot of its session's plan that holds its bytes, or none.
+  SlotId planned;
   // The order that names it as a candidate; it owns the slot meanwhile.
   OrderId order;
-  // During the order: reported as swapped, so that a later report as resident
+  // During the order: reported as swapped by it, so that a later report as resident
   // means that it came back.
   bool left = false;
   // During the order: the slot still held its bytes at the last report.

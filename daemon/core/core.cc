@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "daemon/core/evictor.h"
 #include "daemon/core/invariants.h"
+#include "daemon/core/plan_keeper.h"
 #include "daemon/core/reclaimer.h"
 #include "daemon/core/report_intake.h"
 #include "daemon/core/request_server.h"
@@ -30,7 +31,8 @@ class Core::Impl {
         evictor_(&state_, &swap_),
         reclaimer_(&state_, &evictor_),
         server_(&state_, &reclaimer_, &retirement_),
-        reports_(&state_, &swap_),
+        plans_(&state_, &swap_),
+        reports_(&state_, &swap_, &plans_),
         sessions_(&state_, &retirement_),
         snapshots_(&state_, &reports_, &retirement_),
         steps_(&state_),
@@ -110,7 +112,11 @@ class Core::Impl {
   void Take(const Forgotten& i) { retirement_.OnForgotten(i); }
   void Take(const ChunkDestroyed& i) { retirement_.OnChunkDestroyed(i); }
   void Take(const ExtentDestroyed& i) { retirement_.OnExtentDestroyed(i); }
-  void Take(const ExtentCreated& i) { swap_.OnExtentCreated(i); }
+  void Take(const ExtentCreated& i) {
+    swap_.OnExtentCreated(i);
+    plans_.OnSwapSpace();
+  }
+  void Take(const PlanMade& i) { plans_.OnMade(i); }
   void Take(const Tick&) {}
 
   // What follows every input: time that has passed, and what has become
@@ -164,6 +170,7 @@ class Core::Impl {
   Evictor evictor_;
   Reclaimer reclaimer_;
   RequestServer server_;
+  PlanKeeper plans_;
   ReportIntake reports_;
   SessionIntake sessions_;
   SnapshotIntake snapshots_;

@@ -100,6 +100,17 @@ absl::Status CheckBuffers(const State& state) {
                         buffer.slot.value());
         }
         owned += buffer.slot.ok();
+        const SlotEntry* planned = state.swap.Find(buffer.planned);
+        if (buffer.planned.ok() &&
+            (planned == nullptr || planned->owner.buffer != buffer_id ||
+             planned->state != SlotState::kFull ||
+             buffer.state != BufferState::kSwapped ||
+             holding.plan.slots.count(buffer.planned) == 0)) {
+          return Broken("buffer ", buffer_id.value(),
+                        " does not lie in slot ", buffer.planned.value(),
+                        " of a plan");
+        }
+        owned += buffer.planned.ok();
         const Order* order = state.orders.Find(buffer.order);
         if (buffer.order.ok() && order == nullptr) {
           return Broken("buffer ", buffer_id.value(), " is in ended order ",
@@ -110,8 +121,13 @@ absl::Status CheckBuffers(const State& state) {
   }
   size_t unordered = 0;
   for (const auto& [id, slot] : state.swap.slots()) {
-    if (state.sessions.all().count(slot.owner.session) == 0) {
+    const auto owner = state.sessions.all().find(slot.owner.session);
+    if (owner == state.sessions.all().end()) {
       return Broken("slot ", id.value(), " has no session");
+    }
+    const Holding& holding = owner->second.holdings[slot.owner.device];
+    if (!slot.owner.buffer.ok() && holding.plan.slots.count(id) == 0) {
+      return Broken("slot ", id.value(), " is neither a buffer's nor a plan's");
     }
     unordered += slot.state != SlotState::kOrdered;
   }

@@ -12,7 +12,7 @@
 
 namespace mets::core {
 
-enum class OrderKind { kEvict, kTrim, kForget };
+enum class OrderKind { kEvict, kTrim, kForget, kPlan };
 
 struct Order {
   struct Candidate {

@@ -31,6 +31,14 @@ class MemoryPort {
   virtual void Perform(MemoryAction action) = 0;
 };
 
+// Makes plans. Called by the engine's thread; does not block: plans come back
+// as inputs.
+class PlannerPort {
+ public:
+  virtual ~PlannerPort() = default;
+  virtual void Perform(PlanTask task) = 0;
+};
+
 // Gives descriptors of chunks and extents that exist. The descriptor stays
 // owned by the source, and open until the core orders its destruction (which
 // it does only after every session has forgotten it). Thread-safe.

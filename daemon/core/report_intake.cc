@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/core/plan_slots.h"
 #include "daemon/core/session_exit.h"
 
 namespace mets::core {
@@ -90,6 +91,8 @@ void ReportIntake::OnOrderDone(const OrderDone& input) {
     if (order.released < order.target) {
       holding.trim_from = state_.now + kTrimRests;
     }
+  } else if (order.kind == OrderKind::kPlan) {
+    plans_.OnAnswered(*session, order, !input.error.empty());
   } else {
     FinishEvict(*session, order, input);
   }
@@ -114,7 +117,8 @@ void ReportIntake::FinishEvict(Session& session, const Order& order,
 void ReportIntake::FinishCandidate(Session& session, const Order& order,
                                    const Order::Candidate& candidate,
                                    const BufferResult* result) {
-  BufferTable& buffers = session.holdings[order.device].buffers;
+  Holding& holding = session.holdings[order.device];
+  BufferTable& buffers = holding.buffers;
   Buffer* buffer = buffers.Find(candidate.buffer);
   const Outcome outcome =
       result == nullptr ? Outcome::kSkipped : result->outcome;
@@ -127,6 +131,7 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
       buffer->left && buffer->state == BufferState::kResident;
   if (outcome == Outcome::kFreed) {
     swap_.FreeSlot(*buffer);
+    SetPlanned(state_, holding, *buffer, SlotId());
     state_.EraseBuffer(session, order.device, candidate.buffer);
     return;
   }
@@ -134,6 +139,7 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
     // Also when the last report said resident: it may be an old one.
     buffers.Set(*buffer, BufferState::kSwapped, buffer->mobility);
     state_.swap.SetState(candidate.slot, SlotState::kFull);
+    SetPlanned(state_, holding, *buffer, SlotId());
   } else if (outcome == Outcome::kFailed) {
     swap_.FreeSlot(*buffer);
     buffer->skip_until = state_.now + kFailedRests;
@@ -141,7 +147,8 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
     const bool keeps = buffer->clean && (candidate.reused || came_back);
     if (keeps) {
       state_.swap.SetClean(candidate.slot, buffer->last_use);
-    } else if (buffer->state == BufferState::kSwapped) {
+    } else if (buffer->state == BufferState::kSwapped &&
+               !buffer->planned.ok()) {
       state_.swap.SetState(candidate.slot, SlotState::kFull);
     } else {
       swap_.FreeSlot(*buffer);
@@ -198,15 +205,19 @@ void ReportIntake::OnBufferChanges(const BufferChanges& input) {
   holding.pinned = Clamp(input.pinned, holding.bytes());
   RaiseTotals(input.totals, &holding.totals);
   if (input.pinned > Bytes()) session->job->last_active = state_.now;
+  // Now that it is known which buffers are the step's.
+  if (std::exchange(holding.plan.due, false)) plans_.Consider(*session, index);
   device->stir = true;
 }
 
 void ReportIntake::Apply(Session& session, size_t index,
                          const BufferReport& report) {
-  BufferTable& buffers = session.holdings[index].buffers;
+  Holding& holding = session.holdings[index];
+  BufferTable& buffers = holding.buffers;
   if (report.freed) {
     Buffer* buffer = buffers.Find(report.id);
     if (buffer == nullptr) return;
+    SetPlanned(state_, holding, *buffer, SlotId());
     // An order keeps its slot until it has been answered.
     if (!buffer->order.ok()) swap_.FreeSlot(*buffer);
     state_.EraseBuffer(session, index, report.id);
@@ -217,19 +228,19 @@ void ReportIntake::Apply(Session& session, size_t index,
   buffer.pinned = report.pinned;
   buffer.last_use = state_.now - report.idle;
   buffer.logical = report.logical;
-  buffer.next_use =
-      session.holdings[index].steps.NextUse(report.logical, state_.now);
+  buffer.next_use = holding.steps.NextUse(report.logical, state_.now);
   Job& job = *session.job;
   job.last_active = std::max(job.last_active, buffer.last_use);
   const bool swapped = report.state == BufferState::kSwapped;
+  SetPlanned(state_, holding, buffer, swapped ? report.slot : SlotId());
   const bool clean = !swapped && report.clean && buffer.slot.ok() &&
                      report.slot == buffer.slot;
   if (buffer.order.ok()) {
-    buffer.left |= swapped;
+    buffer.left |= swapped && !buffer.planned.ok();
     buffer.clean = clean;
   } else if (!buffer.slot.ok()) {
     // There is no slot to keep or to free.
-  } else if (swapped) {
+  } else if (swapped && !buffer.planned.ok()) {
     state_.swap.SetState(buffer.slot, SlotState::kFull);
   } else if (clean) {
     state_.swap.SetClean(buffer.slot, buffer.last_use);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "daemon/core/plan_keeper.h"
 #include "daemon/core/state.h"
 #include "daemon/core/swap_space.h"
 
@@ -17,10 +18,11 @@ namespace mets::core {
 // freed only when the client itself says that its buffer is resident without
 // it, and one that an order names only when the order has been answered.
 //
-// Not thread-safe. Borrows the state and the swap space.
+// Not thread-safe. Borrows everything.
 class ReportIntake {
  public:
-  ReportIntake(State* state, SwapSpace* swap) : state_(*state), swap_(*swap) {}
+  ReportIntake(State* state, SwapSpace* swap, PlanKeeper* plans)
+      : state_(*state), swap_(*swap), plans_(*plans) {}
 
   void OnRelease(const Release& input);
   void OnOrderDone(const OrderDone& input);
@@ -42,6 +44,7 @@ class ReportIntake {
 
   State& state_;
   SwapSpace& swap_;
+  PlanKeeper& plans_;
 };
 
 }  // namespace mets::core

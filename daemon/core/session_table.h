@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "daemon/core/buffer_table.h"
+#include "daemon/core/plan_book.h"
 #include "daemon/core/step_book.h"
 #include "daemon/core/types.h"
 
@@ -29,6 +30,7 @@ struct Holding {
   Totals totals;
   BufferTable buffers;
   StepBook steps;
+  PlanBook plan;
   bool told_tight = false;
   // No Trim before: the last one brought less than was reported as cached.
   absl::Time trim_from = absl::InfinitePast();

@@ -151,12 +151,21 @@ void SnapshotIntake::ReplaceBuffers(Session& session, size_t index,
   BufferTable& buffers = session.holdings[index].buffers;
   state_.devices[index].victims.RemoveAll(session.id, buffers);
   buffers.Clear();
+  // What lies in the slots of plans, its buffers own.
+  const PlanBook plan =
+      std::exchange(session.holdings[index].plan, PlanBook());
   std::set<SlotId> named;
   for (const BufferReport& report : whole.buffers) {
     if (report.freed) continue;
     const SlotEntry* slot = state_.swap.Find(report.slot);
+    const bool planned =
+        plan.slots.count(report.slot) > 0 &&
+        (report.state == BufferState::kSwapped || report.clean);
     if (slot != nullptr && slot->owner.session == session.id &&
-        slot->owner.device == index && slot->owner.buffer == report.id) {
+        slot->owner.device == index &&
+        (slot->owner.buffer == report.id || planned) &&
+        named.count(report.slot) == 0) {
+      state_.swap.SetBuffer(report.slot, report.id);
       buffers.FindOrAdd(report.id, report.size).slot = report.slot;
       named.insert(report.slot);
     }

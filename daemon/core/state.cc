@@ -24,6 +24,8 @@ void State::Send(SessionAction action) { actions.push_back(std::move(action)); }
 
 void State::Send(MemoryAction action) { actions.push_back(std::move(action)); }
 
+void State::Send(PlanTask task) { actions.push_back(std::move(task)); }
+
 Device* State::FindDevice(const std::string& name, size_t* index) {
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!name.empty() && devices[i].config.name != name) continue;

@@ -72,6 +72,7 @@ struct State {
   // Queues an action.
   void Send(SessionAction action);
   void Send(MemoryAction action);
+  void Send(PlanTask task);
 
   // The device called `name` (the first when empty); null when there is none.
   Device* FindDevice(const std::string& name, size_t* index);

@@ -85,6 +85,7 @@ std::string StepBook::Take(const StepSeen& seen) {
   if (!fault.empty()) return fault;
   IndexUses();
   complete_ = true;
+  ++version_;
   return "";
 }
 
@@ -123,8 +124,33 @@ std::string StepBook::Take(absl::Time now, const StepProgress& progress) {
 
 void StepBook::Forget() {
   const int64_t steps = steps_;
+  const uint64_t version = version_;
   *this = StepBook();
   steps_ = steps;
+  version_ = version;
+}
+
+Bytes StepBook::Peak(Bytes unit) const {
+  const auto size = [&](uint32_t buffer) {
+    return program_.buffers[buffer].size.RoundUpTo(unit);
+  };
+  Bytes live, peak;
+  for (uint32_t b = 0; b < program_.buffers.size(); ++b) {
+    if (program_.buffers[b].persistent) live += size(b);
+  }
+  for (const steps::StepOp& op : program_.ops) {
+    for (const steps::Access& access : op.accesses) {
+      if (access.kind == steps::AccessKind::kNew &&
+          !program_.buffers[access.buffer].persistent) {
+        live += size(access.buffer);
+      }
+    }
+    peak = std::max(peak, live);
+    for (uint32_t b : op.frees) {
+      if (!program_.buffers[b].persistent) live -= size(b);
+    }
+  }
+  return peak;
 }
 
 absl::Duration StepBook::Phase(absl::Time now) const {

@@ -36,6 +36,11 @@ class StepBook {
   const steps::StepProgram* program() const {
     return known() ? &program_ : nullptr;
   }
+  // Counts the programs that have come.
+  uint64_t version() const { return version_; }
+  // The most that the program has live at once, in whole multiples of `unit`
+  // for each buffer.
+  Bytes Peak(Bytes unit) const;
   // Repetitions so far, and how long the last one took (zero: none repeats).
   int64_t steps() const { return steps_; }
   absl::Duration duration() const { return duration_; }
@@ -58,6 +63,7 @@ class StepBook {
 
   steps::StepProgram program_;  // Whole, when complete_.
   bool complete_ = false;
+  uint64_t version_ = 0;
   size_t accesses_ = 0;  // Of the parts so far.
   // Of buffer b: use_starts_[first_use_[b]] to [first_use_[b + 1]], ascending.
   std::vector<uint32_t> first_use_;

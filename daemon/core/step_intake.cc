@@ -33,6 +33,7 @@ void StepIntake::OnProgress(const StepProgress& input) {
     RefuseSession(state_, *session, std::move(fault));
     return;
   }
+  session->holdings[index].plan.due = true;
   // Elsewhere nobody looks for victims soon, and reports bring them up to date.
   if (state_.devices[index].tight_until >= state_.now) {
     RefreshNextUses(*session, index);

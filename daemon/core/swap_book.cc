@@ -150,6 +150,12 @@ void SwapBook::Free(SlotId id) {
   slots_.erase(it);
 }
 
+void SwapBook::SetBuffer(SlotId id, BufferId buffer) {
+  auto it = slots_.find(id);
+  METS_CHECK(it != slots_.end()) << "no slot " << id;
+  it->second.owner.buffer = buffer;
+}
+
 void SwapBook::SetState(SlotId id, SlotState state) {
   auto it = slots_.find(id);
   METS_CHECK(it != slots_.end()) << "no slot " << id;

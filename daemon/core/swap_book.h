@@ -86,6 +86,8 @@ class SwapBook {
   std::optional<SlotId> Allocate(DomainId domain, Bytes size,
                                  const SlotOwner& owner);
   void Free(SlotId id);
+  // The slot is another buffer's of its session and device, or none's.
+  void SetBuffer(SlotId id, BufferId buffer);
   // To kOrdered or kFull.
   void SetState(SlotId id, SlotState state);
   // To kClean; its buffer was last used then.

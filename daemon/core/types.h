@@ -7,14 +7,17 @@
 #define METS_DAEMON_CORE_TYPES_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "common/steps/step_plan.h"
 #include "common/steps/step_program.h"
 
 namespace mets::core {
@@ -262,6 +265,13 @@ struct SetJobLimit {
   Bytes limit;
   uint64_t call = 0;  // Echoed in JobLimitSet.
 };
+// The answer to a PlanTask.
+struct PlanMade {
+  SessionId session;
+  std::string device;
+  uint64_t number = 0;
+  absl::StatusOr<steps::StepPlan> plan;
+};
 // From daemon/memory.
 struct ChunkCreated {
   ChunkId chunk;
@@ -289,7 +299,7 @@ using Input =
                  ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
                  Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
                  StepSeen, StepProgress, StepNeed, TurnWanted, TurnEnded,
-                 SetJobLimit, ChunkCreated, ChunkDestroyed, ExtentCreated,
+                 SetJobLimit, PlanMade, ChunkCreated, ChunkDestroyed, ExtentCreated,
                  ExtentDestroyed, Tick, Stop>;
 
 // ---- actions to sessions
@@ -347,6 +357,20 @@ struct EvictOrder {
   std::vector<Candidate> candidates;      // Best first, spares at the end.
   std::vector<ExtentRef> new_to_session;  // Their descriptors go first.
 };
+// To be followed from now on, instead of the plan before; without absences,
+// there is none.
+struct PlanOrder {
+  SessionId session;
+  OrderId order;
+  std::string device;
+  steps::StepPlan plan;
+  struct Place {
+    uint32_t buffer = 0;  // Index into the StepProgram's buffers.
+    Slot slot;
+  };
+  std::vector<Place> places;              // One for each buffer that leaves.
+  std::vector<ExtentRef> new_to_session;  // Their descriptors go first.
+};
 struct TrimOrder {
   SessionId session;
   OrderId order;
@@ -397,7 +421,7 @@ struct JobLimitSet {
 
 using SessionAction =
     std::variant<Welcome, Refuse, DeviceReady, Grant, Deny, EvictOrder,
-                 TrimOrder, ForgetOrder, GateOrder, LimitsChanged, SendNotice,
+                 PlanOrder, TrimOrder, ForgetOrder, GateOrder, LimitsChanged, SendNotice,
                  SendBye, JobLimitSet>;
 
 // ---- actions to memory
@@ -426,7 +450,21 @@ struct DestroyExtent {
 using MemoryAction =
     std::variant<CreateChunk, DestroyChunk, CreateExtent, DestroyExtent>;
 
-using Action = std::variant<SessionAction, MemoryAction>;
+// ---- actions to the planner
+// ----------------------------------------------------------
+
+// Asks how a step runs in less memory than it needs (MakePlan). Answered by
+// PlanMade; not at once, because it may take a tenth of a second.
+struct PlanTask {
+  SessionId session;
+  std::string device;
+  uint64_t number = 0;  // Echoed.
+  std::shared_ptr<const steps::StepProgram> program;
+  Bytes budget;
+  double bus_bytes_per_second = 0;  // Each way.
+};
+
+using Action = std::variant<SessionAction, MemoryAction, PlanTask>;
 
 // ---- state, for status, metrics and the state file
 // ----------------------------------

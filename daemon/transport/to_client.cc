@@ -58,6 +58,20 @@ v1::DaemonMessage ToMessage(const core::Deny& action, Epoch epoch) {
   return message;
 }
 
+namespace {
+
+void SetSlot(const core::Slot& slot, v1::Slot* to) {
+  to->set_slot_id(slot.id.value());
+  for (const core::SlotPiece& piece : slot.pieces) {
+    v1::SlotPiece& part = *to->add_pieces();
+    part.set_extent_id(piece.extent.value());
+    part.set_offset_bytes(piece.offset.count());
+    part.set_size_bytes(piece.size.count());
+  }
+}
+
+}  // namespace
+
 v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,
                             uint64_t fd_seq) {
   v1::DaemonMessage message;
@@ -70,13 +84,33 @@ v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,
   for (const core::EvictOrder::Candidate& candidate : action.candidates) {
     v1::EvictCandidate& to = *evict.add_candidates();
     to.set_buffer_id(candidate.buffer.value());
-    to.mutable_slot()->set_slot_id(candidate.slot.id.value());
-    for (const core::SlotPiece& piece : candidate.slot.pieces) {
-      v1::SlotPiece& part = *to.mutable_slot()->add_pieces();
-      part.set_extent_id(piece.extent.value());
-      part.set_offset_bytes(piece.offset.count());
-      part.set_size_bytes(piece.size.count());
-    }
+    SetSlot(candidate.slot, to.mutable_slot());
+  }
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const core::PlanOrder& action, Epoch epoch,
+                            uint64_t fd_seq) {
+  v1::DaemonMessage message;
+  v1::Plan& plan = *message.mutable_plan();
+  plan.set_order_id(action.order.value());
+  plan.set_epoch(epoch.value());
+  plan.set_device(action.device);
+  plan.set_step_signature(action.plan.signature);
+  plan.set_budget_bytes(action.plan.budget.count());
+  plan.set_fd_seq(fd_seq);
+  for (const steps::Absence& absence : action.plan.absences) {
+    v1::PlanAbsence& to = *plan.add_absences();
+    to.set_buffer(absence.buffer);
+    to.set_evict_after(absence.evict_after);
+    to.set_restore_at(absence.restore_at);
+    to.set_use(absence.use);
+    to.set_returns(absence.returns);
+  }
+  for (const core::PlanOrder::Place& place : action.places) {
+    v1::PlanSlot& to = *plan.add_slots();
+    to.set_buffer(place.buffer);
+    SetSlot(place.slot, to.mutable_slot());
   }
   return message;
 }

@@ -19,6 +19,8 @@ v1::DaemonMessage ToMessage(const core::Grant& action, Epoch epoch,
 v1::DaemonMessage ToMessage(const core::Deny& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,
                             uint64_t fd_seq);
+v1::DaemonMessage ToMessage(const core::PlanOrder& action, Epoch epoch,
+                            uint64_t fd_seq);
 v1::DaemonMessage ToMessage(const core::TrimOrder& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::GateOrder& action, Epoch epoch);

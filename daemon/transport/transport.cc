@@ -169,7 +169,8 @@ void Transport::Handle(const core::Grant& action) {
   route.stream->Send(ToMessage(action, options_.epoch, seq));
 }
 
-void Transport::Handle(const core::EvictOrder& action) {
+template <typename T>
+void Transport::SendWithExtents(const T& action) {
   const Route route = registry_.Find(action.session);
   if (route.stream == nullptr) return;
   std::vector<OutgoingFd> fds;
@@ -187,6 +188,14 @@ void Transport::Handle(const core::EvictOrder& action) {
     seq = *sent;
   }
   route.stream->Send(ToMessage(action, options_.epoch, seq));
+}
+
+void Transport::Handle(const core::EvictOrder& action) {
+  SendWithExtents(action);
+}
+
+void Transport::Handle(const core::PlanOrder& action) {
+  SendWithExtents(action);
 }
 
 void Transport::Handle(const core::SendBye& action) {

@@ -76,10 +76,14 @@ class Transport : public core::SessionPort {
   void Handle(const core::DeviceReady& action);
   void Handle(const core::Grant& action);
   void Handle(const core::EvictOrder& action);
+  void Handle(const core::PlanOrder& action);
   void Handle(const core::SendBye& action);
   void Handle(const core::JobLimitSet& action);
   template <typename T>
   void Handle(const T& action);  // Those that are only a message.
+  // Orders with slots: the extents that the session has not yet go first.
+  template <typename T>
+  void SendWithExtents(const T& action);
 
   TransportOptions options_;
   const SocketPaths paths_;

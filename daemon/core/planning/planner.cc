@@ -1,0 +1,103 @@
+#include "daemon/core/planning/planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/core/planning/plan_timing.h"
+#include "daemon/core/planning/step_profile.h"
+
+namespace mets::core {
+namespace {
+
+// Of the budget.
+constexpr double kMargins[] = {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
+// Steps that differ by less are equally fast.
+constexpr double kNearly = 1.005;
+
+void CountBytes(const StepProfile& profile, steps::StepPlan* plan) {
+  plan->evicted = plan->restored = Bytes();
+  for (const steps::Absence& absence : plan->absences) {
+    if (profile.buffer(absence.buffer).uses.empty()) continue;
+    const Bytes size = profile.size(absence.buffer);
+    if (!absence.clean) plan->evicted += size;
+    if (absence.returns) plan->restored += size;
+  }
+}
+
+steps::StepPlan PlanWithMargin(const StepProfile& profile, const PlanGoal& goal,
+                               const VictimPolicy& policy, double margin) {
+  const Bytes chosen(static_cast<int64_t>(
+      static_cast<double>(goal.budget.count()) * (1 - margin)));
+  steps::StepPlan plan;
+  plan.signature = profile.program().signature;
+  plan.budget = goal.budget;
+  plan.absences = ChooseAbsences(
+      profile, std::max(chosen, profile.largest_op()), goal.bus, policy);
+  ChooseTimes(profile, goal.budget, goal.bus, &plan.absences);
+  CountBytes(profile, &plan);
+  plan.duration = absl::Seconds(
+      EstimateDuration(profile, goal.budget, goal.bus, plan.absences));
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
+                                         const PlanGoal& goal,
+                                         const VictimPolicy& policy) {
+  const StepProfile profile(program);
+  if (profile.largest_op() > goal.budget) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "one op of the step needs ", FormatBytes(profile.largest_op()),
+        " at once, more than the ", FormatBytes(goal.budget),
+        " that the job may have"));
+  }
+  if (profile.peak() <= goal.budget) {
+    steps::StepPlan plan;
+    plan.signature = program.signature;
+    plan.budget = goal.budget;
+    plan.duration = absl::Seconds(profile.duration());
+    return plan;
+  }
+  std::vector<steps::StepPlan> plans;
+  for (double margin : kMargins) {
+    plans.push_back(PlanWithMargin(profile, goal, policy, margin));
+  }
+  absl::Duration best = absl::InfiniteDuration();
+  for (const steps::StepPlan& plan : plans) {
+    best = std::min(best, plan.duration);
+  }
+  return *std::min_element(
+      plans.begin(), plans.end(),
+      [&](const steps::StepPlan& a, const steps::StepPlan& b) {
+        const bool slow_a = a.duration > best * kNearly;
+        const bool slow_b = b.duration > best * kNearly;
+        if (slow_a != slow_b) return slow_b;
+        return a.evicted + a.restored < b.evicted + b.restored;
+      });
+}
+
+PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy) {
+  const BusSpeed bus{task.bus_bytes_per_second, task.bus_bytes_per_second};
+  return {task.session, task.device, task.number,
+          MakePlan(*task.program, {task.budget, bus}, policy)};
+}
+
+Bytes LeastMoved(const steps::StepProgram& program, Bytes budget) {
+  const StepProfile profile(program);
+  Bytes sum, height;
+  for (uint32_t op = 0; op < profile.ops(); ++op) {
+    const Bytes over = profile.live(op) - budget;
+    if (over > Bytes()) {
+      height = std::max(height, over);
+    } else {
+      sum += height;
+      height = Bytes();
+    }
+  }
+  return (sum + height) * 2;
+}
+
+}  // namespace mets::core

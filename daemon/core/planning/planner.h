@@ -1,0 +1,42 @@
+// Plans how a job's step runs in less memory than it needs.
+#ifndef METS_DAEMON_CORE_PLANNING_PLANNER_H_
+#define METS_DAEMON_CORE_PLANNING_PLANNER_H_
+
+#include "absl/status/statusor.h"
+#include "common/steps/step_plan.h"
+#include "common/steps/step_program.h"
+#include "daemon/core/planning/absence_chooser.h"
+#include "daemon/core/types.h"
+#include "daemon/core/victim_policy.h"
+
+namespace mets::core {
+
+struct PlanGoal {
+  Bytes budget;
+  BusSpeed bus;
+};
+
+// The plan for a step that shall not have more than goal.budget bytes resident;
+// without absences when it fits. Whose buffers are away is the policy's choice.
+//
+// A second choice is how much of the budget stays free for buffers that come
+// back early: more of it moves more bytes, less of it lets ops wait. Of several
+// such margins the one with the shortest estimated step is taken; among nearly
+// equal ones, the one that moves least.
+//
+// RESOURCE_EXHAUSTED when one op alone needs more than the budget; the message
+// says how much.
+absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
+                                         const PlanGoal& goal,
+                                         const VictimPolicy& policy);
+
+// The answer to a task.
+PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy);
+
+// The bytes that any plan must move: over each hump of the live bytes above
+// the budget, its height, once out and once in.
+Bytes LeastMoved(const steps::StepProgram& program, Bytes budget);
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_PLANNING_PLANNER_H_
