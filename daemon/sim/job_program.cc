@@ -168,6 +168,7 @@ class Builder {
 
   void Accelerate(Bytes touched, JobOp* op) const {
     op->gap /= options_.speedup;
+    if (op->busy == 0) return;  // No op: an allocation outside of any.
     op->busy = std::max(
         {op->busy / options_.speedup,
          static_cast<double>(touched.count()) / options_.memory_bandwidth,

@@ -56,10 +56,12 @@ void SimClient::BeginOp() {
 }
 
 void SimClient::PassGate() {
-  steps_.Begin(JobTime(), op_);
+  steps::PlanMoves moves;
+  steps_.Begin(JobTime(), op_, &moves);
   since_ = world_.now();
   waiting_ = true;
   rounds_ = 0;
+  Plan(moves);
   Admit();
 }
 
@@ -125,7 +127,7 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
 }
 
 void SimClient::Ask(std::vector<uint32_t> buffers) {
-  if (request_) return;  // Memory is on its way.
+  if (request_ || plan_evicts_) return;  // Memory is on its way.
   request_ = RequestId(++last_request_);
   asked_ = world_.now();
   ++result_.requests;
@@ -170,8 +172,10 @@ void SimClient::EndOp() {
     Change(access.buffer);
   }
   result_.peak = std::max(result_.peak, resident() + program_.small_peak);
+  steps::PlanMoves moves;
+  steps_.End(JobTime(), op_, &moves);
   for (uint32_t b : op.frees) Free(b);
-  steps_.End(JobTime(), op_);
+  Plan(moves);
   if (!op.accesses.empty()) gate_.Leave(steps_.EndsStep());
   ++op_;
   NextOp();

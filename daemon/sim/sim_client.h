@@ -3,6 +3,7 @@
 #define METS_DAEMON_SIM_SIM_CLIENT_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -61,7 +62,8 @@ class SimClient {
     Phase phase = Phase::kNone;
     bool pinned = false;
     bool dirty = true;
-    bool freed = false;  // While a copy of it runs.
+    bool freed = false;    // While a copy of it runs.
+    bool by_plan = false;  // It leaves for the plan.
     double last_use = 0;
     SlotId slot;
     Chunks chunks;
@@ -89,8 +91,15 @@ class SimClient {
   void Finish();
 
   // Moves (sim_moves.cc).
-  void Restore(uint32_t b, Chunks chunks);
+  // `done`, when there is one, runs when the copy has ended.
+  void Restore(uint32_t b, Chunks chunks, std::function<void()> done = {});
   void Leave(uint32_t b, SlotId slot, std::function<void(bool)> done);
+
+  // The plan (sim_plan.cc).
+  void On(const core::PlanOrder& order);
+  void Plan(const steps::PlanMoves& moves);
+  void PlannedEvictions();
+  void PlannedRestores();
 
   // Orders (sim_orders.cc).
   void On(const core::Grant& grant);
@@ -107,7 +116,10 @@ class SimClient {
   void Report();
   void ReportSteps();
   void Change(uint32_t b);
-  double JobTime() const { return world_.now() - gate_.waited(); }
+  // Without what it has waited.
+  double JobTime() const {
+    return world_.now() - gate_.waited() - result_.stall;
+  }
 
   World& world_;
   Machine& machine_;
@@ -135,6 +147,10 @@ class SimClient {
   SimGate gate_;
   StepReporter steps_;
   uint64_t reported_version_ = 0;
+  std::map<uint32_t, SlotId> plan_slots_;  // By the step's buffer.
+  std::deque<uint32_t> to_evict_, to_restore_;
+  bool plan_evicts_ = false;  // A copy for the plan runs.
+  bool plan_restores_ = false;
   JobResult result_;
 };
 

@@ -6,28 +6,28 @@
 
 namespace mets::sim {
 
-void SimClient::Restore(uint32_t b, Chunks chunks) {
+void SimClient::Restore(uint32_t b, Chunks chunks, std::function<void()> done) {
   Buffer& buffer = buffers_[b];
   buffer.phase = Phase::kReturning;
   const uint64_t copy = ++last_copy_;
   buffer.copy = copy;
   result_.restored += program_.buffers[b];
-  world_.After(machine_.costs.map, [this, b, copy, chunks] {
-    machine_.in.Copy(program_.buffers[b], [this, b, copy, chunks] {
-      Buffer& done = buffers_[b];
-      if (done.copy != copy) {  // Freed meanwhile.
-        idle_.Put(chunks);
-        Admit();
-        return;
-      }
-      done.phase = Phase::kResident;
-      done.chunks = chunks;
-      done.dirty = false;
-      done.copy = 0;
+  const auto end = [this, b, copy, chunks, done] {
+    Buffer& back = buffers_[b];
+    if (back.copy == copy) {
+      back.phase = Phase::kResident;
+      back.chunks = chunks;
+      back.dirty = false;
+      back.copy = 0;
       Change(b);
-      Admit();
-    });
-  });
+    } else {  // Freed meanwhile.
+      idle_.Put(chunks);
+    }
+    Admit();
+    if (done) done();
+  };
+  world_.After(machine_.costs.map,
+               [this, b, end] { machine_.in.Copy(program_.buffers[b], end); });
 }
 
 void SimClient::Leave(uint32_t b, SlotId slot, std::function<void(bool)> done) {
@@ -47,7 +47,7 @@ void SimClient::Leave(uint32_t b, SlotId slot, std::function<void(bool)> done) {
     Change(b);
     done(true);
   };
-  if (!buffer.dirty) {
+  if (!buffer.dirty && buffer.slot == slot) {
     world_.After(machine_.costs.map, end);
     return;
   }

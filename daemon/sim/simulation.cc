@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/planning/planner.h"
 
 namespace mets::sim {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr char kDevice[] = "device0";
 constexpr uint64_t kEventsPerProgress = 1 << 14;
 constexpr double kStopped = 600;
+constexpr double kPlanning = 0.02;  // Seconds that a plan takes to make.
 constexpr uint64_t kMostEvents = 200'000;
 
 // Bytes that one op uses at once, at most.
@@ -68,6 +70,7 @@ class Simulator {
     config.extent_size = GiB(4);
     config.order_timeout = absl::Seconds(60);
     core_ = std::make_unique<core::Core>(config, options_.policy());
+    planning_ = options_.policy();
     for (size_t i = 0; i < jobs_.size(); ++i) {
       world_.At(jobs_[i].start, [this, i] { Open(i); });
     }
@@ -166,6 +169,9 @@ class Simulator {
     for (core::Action& action : core_->Step(world_.time(), input)) {
       if (auto* memory = std::get_if<core::MemoryAction>(&action)) {
         Perform(*memory);
+      } else if (auto* task = std::get_if<core::PlanTask>(&action)) {
+        world_.After(kPlanning, [this, made = core::MakePlan(
+                                           *task, *planning_)] { Step(made); });
       } else {
         Deliver(std::get<core::SessionAction>(action));
       }
@@ -233,6 +239,7 @@ class Simulator {
   World world_;
   Machine machine_;
   std::unique_ptr<core::Core> core_;
+  std::unique_ptr<core::VictimPolicy> planning_;
   std::vector<std::unique_ptr<SimClient>> clients_;
   uint64_t tick_ = 0;
   size_t ops_done_ = 0;

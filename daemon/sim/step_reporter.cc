@@ -1,6 +1,7 @@
 #include "daemon/sim/step_reporter.h"
 
 #include <algorithm>
+#include <map>
 
 #include "common/steps/step_change.h"
 
@@ -14,7 +15,7 @@ uint64_t KeyOf(uint32_t buffer) { return uint64_t{buffer} + 1; }
 
 }  // namespace
 
-void StepReporter::Begin(double now, size_t index) {
+void StepReporter::Begin(double now, size_t index, steps::PlanMoves* moves) {
   const JobOp& op = program_.ops[index];
   std::vector<steps::Touch> touches;
   for (const steps::Access& access : op.accesses) {
@@ -38,23 +39,69 @@ void StepReporter::Begin(double now, size_t index) {
       recorder_.Alloc(KeyOf(access.buffer), size);
     }
   }
+  if (!follows() || !op_.has_value()) return;
+  const steps::StepPoint& point = recorder_.point();
+  steps::PlanMoves due;
+  follower_->Begin(point.position, point.boundary, &due);
+  Append(due, moves);
 }
 
-void StepReporter::End(double now, size_t index) {
+bool StepReporter::Follow(const steps::StepPlan& plan) {
+  follower_.reset();
+  const steps::StepProgram* program = recorder_.program();
+  if (program == nullptr || program->signature != plan.signature || !known()) {
+    return false;
+  }
+  follower_.emplace(*program, plan);
+  return true;
+}
+
+uint32_t StepReporter::StepBufferOf(uint32_t buffer) const {
+  return *recorder_.LogicalOf(KeyOf(buffer));
+}
+
+void StepReporter::Append(const steps::PlanMoves& from,
+                          steps::PlanMoves* to) const {
+  const auto append = [this](const std::vector<uint32_t>& logical,
+                             std::vector<uint32_t>* buffers) {
+    for (uint32_t b : logical) {
+      const uint64_t key = recorder_.KeyOf(b);
+      if (key != 0) buffers->push_back(static_cast<uint32_t>(key - 1));
+    }
+  };
+  append(from.evict, &to->evict);
+  append(from.restore, &to->restore);
+}
+
+void StepReporter::End(double now, size_t index, steps::PlanMoves* moves) {
   if (op_.has_value()) recorder_.OpEnd(*op_, absl::Seconds(now));
+  if (follows()) {
+    std::map<uint32_t, bool> used;  // Whether the op has allocated it.
+    for (const steps::Access& access : program_.ops[index].accesses) {
+      const auto logical = recorder_.LogicalOf(KeyOf(access.buffer));
+      if (!logical.has_value()) continue;
+      used[*logical] |= access.kind == steps::AccessKind::kNew;
+    }
+    steps::PlanMoves due;
+    for (const auto& [logical, fresh] : used) {
+      follower_->Used(logical, fresh, &due);
+    }
+    Append(due, moves);
+  }
   for (uint32_t b : program_.ops[index].frees) recorder_.Free(KeyOf(b));
 }
 
 std::vector<core::Input> StepReporter::Report(double now) {
   std::vector<core::Input> inputs;
   const steps::StepProgram* program = recorder_.program();
-  if (program != nullptr && recorder_.version() != told_version_) {
+  if (program != nullptr && !known()) {
     inputs.push_back(core::StepSeen{session_, device_, *program});
-    told_version_ = recorder_.version();
+    told_program_ = recorder_.program_number();
+    follower_.reset();
     next_progress_ = now;
   }
   TellNeed(&inputs);
-  if (now < next_progress_ || told_version_ == 0) return inputs;
+  if (now < next_progress_ || told_program_ == 0) return inputs;
   next_progress_ = now + kProgressEvery;
   core::StepProgress progress;
   progress.session = session_;
@@ -85,7 +132,7 @@ void StepReporter::TellNeed(std::vector<core::Input>* inputs) {
 }
 
 uint32_t StepReporter::LogicalOf(uint32_t buffer) const {
-  if (told_version_ == 0 || recorder_.version() != told_version_) return 0;
+  if (!known()) return 0;
   const std::optional<uint32_t> logical = recorder_.LogicalOf(KeyOf(buffer));
   return logical.has_value() ? *logical + 1 : 0;
 }

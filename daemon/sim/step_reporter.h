@@ -8,22 +8,32 @@
 #include <utility>
 #include <vector>
 
+#include "common/steps/plan_follower.h"
 #include "common/steps/step_recorder.h"
 #include "daemon/core/types.h"
 #include "daemon/sim/job_program.h"
 
 namespace mets::sim {
 
-// Feeds a StepRecorder with a job's ops. Times are seconds of the job, without
-// what it has waited. Not thread-safe. Borrows the program.
+// Feeds a StepRecorder with a job's ops, and follows a plan. Times are seconds
+// of the job, without what it has waited. Not thread-safe. Borrows the program.
 class StepReporter {
  public:
   StepReporter(const JobProgram& program, SessionId session, std::string device)
       : program_(program), session_(session), device_(std::move(device)) {}
 
-  // Op `index` begins, and ends.
-  void Begin(double now, size_t index);
-  void End(double now, size_t index);
+  // Op `index` begins, and ends. What the plan wants moved then, as buffers of
+  // the JobProgram, is appended.
+  void Begin(double now, size_t index, steps::PlanMoves* moves);
+  void End(double now, size_t index, steps::PlanMoves* moves);
+
+  // Follows a plan from the next boundary on, whenever its step repeats; false
+  // when that is not the step now. It ends when the core is told another one.
+  bool Follow(const steps::StepPlan& plan);
+  void EndPlan() { follower_.reset(); }
+  // The step's buffer that one of the JobProgram is; REQUIRES: it is one, and a
+  // plan is followed.
+  uint32_t StepBufferOf(uint32_t buffer) const;
 
   // Whether the op begun last is the last one of a step.
   bool EndsStep() const {
@@ -36,10 +46,17 @@ class StepReporter {
   // core::BufferReport::logical of a buffer of the JobProgram.
   uint32_t LogicalOf(uint32_t buffer) const;
   // Changes with the meaning of these.
-  uint64_t version() const { return told_version_; }
+  uint64_t version() const { return known() ? recorder_.version() : 0; }
 
  private:
+  bool follows() const { return follower_.has_value() && known(); }
+  // The core knows the program of the step now.
+  bool known() const {
+    return told_program_ != 0 && recorder_.program_number() == told_program_;
+  }
   void TellNeed(std::vector<core::Input>* inputs);
+  // From buffers of the step to buffers of the JobProgram.
+  void Append(const steps::PlanMoves& from, steps::PlanMoves* to) const;
 
   const JobProgram& program_;
   const SessionId session_;
@@ -48,8 +65,9 @@ class StepReporter {
   std::optional<steps::OpId> op_;
   uint64_t signature_ = 0;
   double step_began_ = 0;
-  uint64_t told_version_ = 0;
+  uint64_t told_program_ = 0;  // Its number.
   std::optional<core::StepNeed> told_need_;
+  std::optional<steps::PlanFollower> follower_;
   double next_progress_ = 0;
 };
 

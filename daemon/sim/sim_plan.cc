@@ -1,0 +1,91 @@
+// How a SimClient follows a plan: one copy each way at a time, in order.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/sim/sim_client.h"
+
+namespace mets::sim {
+
+void SimClient::On(const core::PlanOrder& order) {
+  // What leaves for the plan before, stays.
+  if (plan_evicts_) {
+    for (Buffer& buffer : buffers_) {
+      if (buffer.phase != Phase::kLeaving || !buffer.by_plan) continue;
+      buffer.copy = 0;
+      buffer.phase = Phase::kResident;
+    }
+  }
+  to_evict_.clear();
+  to_restore_.clear();
+  plan_slots_.clear();
+  core::OrderDone done;
+  done.session = session_;
+  done.order = order.order;
+  if (order.plan.absences.empty()) {
+    steps_.EndPlan();
+  } else if (!steps_.Follow(order.plan)) {
+    done.error = "the step has changed";
+  } else {
+    for (const core::PlanOrder::Place& place : order.places) {
+      plan_slots_[place.buffer] = place.slot.id;
+    }
+  }
+  Report();
+  to_core_(std::move(done));
+}
+
+void SimClient::Plan(const steps::PlanMoves& moves) {
+  for (uint32_t b : moves.restore) {
+    to_evict_.erase(std::remove(to_evict_.begin(), to_evict_.end(), b),
+                    to_evict_.end());
+    to_restore_.push_back(b);
+  }
+  for (uint32_t b : moves.evict) to_evict_.push_back(b);
+  PlannedEvictions();
+  PlannedRestores();
+}
+
+void SimClient::PlannedEvictions() {
+  while (!plan_evicts_ && !to_evict_.empty()) {
+    const uint32_t b = to_evict_.front();
+    to_evict_.pop_front();
+    Buffer& buffer = buffers_[b];
+    if (buffer.phase != Phase::kResident || buffer.pinned) continue;
+    const auto slot = plan_slots_.find(steps_.StepBufferOf(b));
+    if (slot == plan_slots_.end()) continue;
+    plan_evicts_ = buffer.by_plan = true;
+    Leave(b, slot->second, [this, b](bool left) {
+      plan_evicts_ = buffers_[b].by_plan = false;
+      if (left) {
+        idle_.Put(buffers_[b].chunks);
+        buffers_[b].chunks.clear();
+      }
+      PlannedEvictions();
+      Admit();
+      PlannedRestores();
+    });
+  }
+}
+
+// Only into memory that the client has.
+void SimClient::PlannedRestores() {
+  while (!plan_restores_ && !to_restore_.empty()) {
+    const uint32_t b = to_restore_.front();
+    Buffer& buffer = buffers_[b];
+    if (buffer.phase == Phase::kSwapped) {
+      Chunks chunks;
+      if (!idle_.Take(buffer.size, &chunks)) return;
+
+      plan_restores_ = true;
+      to_restore_.pop_front();
+      Restore(b, std::move(chunks), [this] {
+        plan_restores_ = false;
+        PlannedRestores();
+      });
+      return;
+    }
+    to_restore_.pop_front();
+  }
+}
+
+}  // namespace mets::sim
