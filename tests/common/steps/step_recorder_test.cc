@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "tests/common/steps/fake_job.h"
 
 namespace mets::steps {
@@ -220,6 +224,101 @@ TEST(StepRecorderTest, OpsMayOverlapAndEndLate) {
   ASSERT_EQ(program.ops.size(), kOps + 3);
   EXPECT_EQ(program.ops[kLayers + 1].busy, absl::Milliseconds(2));
   EXPECT_EQ(program.ops[kLayers + 2].busy, absl::Milliseconds(1));
+}
+
+// Three ops that are alike but for the weight that each reads, in any order.
+// Returns their results, by weight.
+std::vector<uint64_t> Project(FakeJob* job, std::vector<int> order) {
+  std::vector<uint64_t> results(order.size());
+  for (int i : order) {
+    const OpId op = job->Begin(300, {{job->weights[i], false}});
+    results[i] = job->Alloc(MiB(4), op, 300);
+    job->recorder.OpEnd(op, job->now);
+  }
+  return results;
+}
+
+void FreeAll(FakeJob* job, const std::vector<uint64_t>& keys) {
+  for (uint64_t key : keys) job->recorder.Free(key);
+}
+
+TEST(StepRecorderTest, OpsThatAreAlikeMayChangePlaces) {
+  FakeJob job(kLayers);
+  for (int i = 0; i < 8; ++i) {
+    FreeAll(&job, Project(&job, {0, 1, 2}));
+    job.Step();
+  }
+  std::vector<uint64_t> results = Project(&job, {0, 1, 2});
+  std::vector<std::optional<uint32_t>> names;
+  for (uint64_t key : results) names.push_back(job.recorder.LogicalOf(key));
+  EXPECT_NE(names[0], std::nullopt);
+  EXPECT_NE(names[0], names[1]);
+  FreeAll(&job, results);
+  job.Step();
+  results = Project(&job, {2, 0, 1});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(job.recorder.LogicalOf(results[i]), names[i]) << i;
+  }
+}
+
+TEST(StepRecorderTest, ResultsOfUnknownDataAreNamedByKindAndSize) {
+  FakeJob job(kLayers);
+  for (int i = 0; i < 8; ++i) {
+    FreeAll(&job, Project(&job, {0, 1, 2}));
+    job.Step();
+  }
+  std::vector<uint64_t> known = Project(&job, {0, 1});
+  const uint64_t stranger = job.Alloc(MiB(3));
+  const OpId op = job.Begin(300, {{stranger, false}});
+  const uint64_t result = job.Alloc(MiB(4), op, 300);
+  const std::optional<uint32_t> name = job.recorder.LogicalOf(result);
+  ASSERT_NE(name, std::nullopt);
+  for (uint64_t key : known) EXPECT_NE(job.recorder.LogicalOf(key), name);
+}
+
+// In the middle of each step a mask is made, and takes the place of the one
+// before, which may have been kept.
+void MaskedStep(FakeJob* job, bool keep, uint64_t* mask) {
+  job->Load();
+  for (int i = 0; i < kLayers; ++i) job->Forward(i);
+  const OpId op = job->Begin(700, {{job->weights[0], false}});
+  const uint64_t before = std::exchange(*mask, job->Alloc(MiB(32), op, 700));
+  job->recorder.OpEnd(op, job->now);
+  job->recorder.Free(before);
+  for (int i = kLayers - 1; i >= 0; --i) job->Backward(i);
+  if (!keep) job->recorder.Free(*mask);
+}
+
+int PersistentBuffers(const StepProgram& program) {
+  int count = 0;
+  for (const StepBuffer& buffer : program.buffers) count += buffer.persistent;
+  return count;
+}
+
+TEST(StepRecorderTest, ARepetitionThatBeginsWithLessIsRecordedInstead) {
+  FakeJob job(kLayers);
+  uint64_t mask = 0;
+  for (int i = 0; i < 10; ++i) MaskedStep(&job, /*keep=*/true, &mask);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_EQ(PersistentBuffers(*job.recorder.program()), kLayers + 1);
+  const uint64_t number = job.recorder.program_number();
+  for (int i = 0; i < 4; ++i) MaskedStep(&job, /*keep=*/false, &mask);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_EQ(PersistentBuffers(*job.recorder.program()), kLayers);
+  EXPECT_NE(job.recorder.program_number(), number);
+}
+
+// The mask that it began with would be a buffer that no other repetition has.
+TEST(StepRecorderTest, ARepetitionThatEndsWithLessThanItBeganIsNotRecorded) {
+  for (int kept = 1; kept < 6; ++kept) {
+    FakeJob job(kLayers);
+    uint64_t mask = 0;
+    for (int i = 0; i < kept; ++i) MaskedStep(&job, /*keep=*/true, &mask);
+    while (job.recorder.program() == nullptr) {
+      MaskedStep(&job, /*keep=*/false, &mask);
+    }
+    EXPECT_EQ(job.recorder.program()->buffers.size(), 3 * kLayers + 2) << kept;
+  }
 }
 
 TEST(StepRecorderTest, UnknownBuffersAreIgnored) {

@@ -161,6 +161,8 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
     OnDeny(s, *deny);
   } else if (const auto* evict = std::get_if<EvictOrder>(&action)) {
     OnEvict(s, *evict);
+  } else if (const auto* plan = std::get_if<PlanOrder>(&action)) {
+    OnPlan(s, *plan);
   } else if (const auto* trim = std::get_if<TrimOrder>(&action)) {
     OnTrim(s, *trim);
   } else if (const auto* forget = std::get_if<ForgetOrder>(&action)) {
@@ -290,6 +292,17 @@ BufferResult FakeCluster::EvictOne(FakeSession& s, const EvictOrder& order,
   result.clean = clean;
   result.slot = candidate.slot.id;
   return result;
+}
+
+void FakeCluster::OnPlan(FakeSession& s, const PlanOrder& order) {
+  for (const ExtentRef& extent : order.new_to_session) {
+    s.extents.insert(extent.id);
+  }
+  ++s.plans;
+  s.plan.reset();
+  if (!order.plan.absences.empty() && !s.planless) s.plan = order;
+  Report(s);
+  Send(s, OrderDone{s.id, order.order, {}, s.planless ? "no such step" : ""});
 }
 
 void FakeCluster::OnTrim(FakeSession& s, const TrimOrder& order) {

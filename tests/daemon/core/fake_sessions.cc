@@ -101,6 +101,7 @@ void FakeCluster::Lose(FakeSession& s) {
   s.inbox.clear();
   s.requests.clear();
   s.overdraft = 0;
+  s.plan.reset();
   Step(SessionLost{s.id});
 }
 
@@ -147,6 +148,7 @@ void FakeCluster::RestartCore(CoreConfig config) {
     s->requests.clear();
     s->overdraft = 0;
     s->tight = false;
+    s->plan.reset();
     if (!s->alive) continue;
     for (auto& [buffer_id, buffer] : s->buffers) {
       for (const ChunkRef& chunk : buffer.chunks) buffer.orphan += chunk.size;
@@ -165,6 +167,7 @@ void FakeCluster::RestartCore(CoreConfig config) {
   chunks_.clear();
   extents_.clear();
   memory_.clear();
+  plan_tasks.clear();
   config.epoch = Epoch(epoch_);
   config_ = config;
   core_ = std::make_unique<Core>(config, *policy::MakePolicy(policy_));
@@ -277,6 +280,65 @@ void FakeCluster::GiveOverdraftBack(FakeSession& s) {
   Send(s, release);
 }
 
+void FakeCluster::EvictByPlan(FakeSession& s, BufferId id, uint32_t logical) {
+  auto it = s.buffers.find(id);
+  if (it == s.buffers.end() || !s.plan.has_value()) return;
+  FakeBuffer& buffer = it->second;
+  if (!buffer.resident || buffer.pinned || !buffer.orphan.is_zero()) return;
+  for (const PlanOrder::Place& place : s.plan->places) {
+    if (place.buffer != logical) continue;
+    Bytes size;
+    for (const SlotPiece& piece : place.slot.pieces) size += piece.size;
+    if (size < buffer.size) return;
+    for (auto& [other_id, other] : s.buffers) {
+      if (other_id == id || other.slot.id != place.slot.id) continue;
+      if (!other.resident) return;  // Its bytes are there.
+      other.clean = false;
+      s.changed.insert(other_id);
+    }
+    const bool clean = buffer.clean && buffer.slot.id == place.slot.id;
+    if (!clean) {
+      Write(place.slot, buffer.size, {s.id, buffer.id, buffer.version});
+    }
+    buffer.resident = buffer.clean = false;
+    buffer.slot = place.slot;
+    s.cache.insert(s.cache.end(), buffer.chunks.begin(), buffer.chunks.end());
+    buffer.chunks.clear();
+    s.changed.insert(id);
+    return;
+  }
+}
+
+void FakeCluster::RestoreByPlan(FakeSession& s, BufferId id) {
+  auto it = s.buffers.find(id);
+  if (it == s.buffers.end() || it->second.resident) return;
+  FakeBuffer& buffer = it->second;
+  for (const auto& [request, wanted] : s.requests) {
+    if (wanted.buffer == id) return;  // Is being restored.
+  }
+  std::vector<ChunkRef> taken, left;
+  Bytes missing = buffer.size;
+  for (const ChunkRef& chunk : s.cache) {
+    const bool takes = chunk.size <= missing;
+    (takes ? taken : left).push_back(chunk);
+    if (takes) missing -= chunk.size;
+  }
+  if (!missing.is_zero()) return;
+  CheckRead(buffer.slot, buffer.size, {s.id, buffer.id, buffer.version});
+  s.cache = std::move(left);
+  buffer.chunks = std::move(taken);
+  buffer.resident = true;
+  buffer.clean = (buffer.slot.id.value() >> 48) == 0;
+  buffer.last_use = now_;
+  s.changed.insert(id);
+}
+
+void FakeCluster::AnswerPlan(absl::StatusOr<steps::StepPlan> plan) {
+  const PlanTask task = std::move(plan_tasks.front());
+  plan_tasks.pop_front();
+  Step(PlanMade{task.session, task.device, task.number, std::move(plan)});
+}
+
 BufferReport FakeCluster::Describe(const FakeBuffer& buffer) const {
   BufferReport report;
   report.id = buffer.id;
@@ -292,6 +354,7 @@ BufferReport FakeCluster::Describe(const FakeBuffer& buffer) const {
     report.slot = buffer.slot.id;
   }
   report.orphan = buffer.orphan;
+  report.logical = buffer.logical;
   return report;
 }
 

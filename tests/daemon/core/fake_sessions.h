@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct FakeBuffer {
   Bytes orphan;  // Resident in chunks of an earlier epoch.
   uint64_t version = 1;
   absl::Time last_use;
+  uint32_t logical = 0;  // As reported.
 };
 
 // A client process that obeys orders, unless it is told to misbehave. Its
@@ -77,6 +79,8 @@ struct FakeSession {
   int evicted = 0;          // Buffers, so far.
   int clean_evictions = 0;  // Of them, without a copy.
   int trims = 0;
+  std::optional<PlanOrder> plan;  // That it follows.
+  int plans = 0;                  // Orders to follow one, so far.
 
   // Misbehaviour.
   bool silent = false;    // Reads nothing.
@@ -84,6 +88,7 @@ struct FakeSession {
   bool fails = false;     // Answers FAILED, after a half-made copy.
   bool keeps = false;     // Keeps what it is to forget.
   bool computes = false;  // Never says that its turn has ended.
+  bool planless = false;  // Follows no plan.
 
   std::deque<Input> to_core;
   std::deque<SessionAction> inbox;
@@ -133,6 +138,10 @@ class FakeCluster {
   void Free(FakeSession& session, BufferId buffer, bool cache);
   void Pin(FakeSession& session, BufferId buffer, bool pinned);
   void GiveOverdraftBack(FakeSession& session);
+  // Evicts a buffer to the slot that the session's plan has for a logical one,
+  // and brings one back into its cached chunks, as far as that is possible.
+  void EvictByPlan(FakeSession& session, BufferId buffer, uint32_t logical);
+  void RestoreByPlan(FakeSession& session, BufferId buffer);
   // Tells the core what has changed.
   void Report(FakeSession& session);
   void Send(FakeSession& session, Input input);
@@ -148,6 +157,10 @@ class FakeCluster {
   void Advance(absl::Duration time);
   // Input straight to the core.
   void Step(const Input& input);
+
+  // What is to be planned; tests answer it.
+  std::deque<PlanTask> plan_tasks;
+  void AnswerPlan(absl::StatusOr<steps::StepPlan> plan);
 
   // Fails the next creations.
   int failing_creations = 0;
@@ -168,12 +181,14 @@ class FakeCluster {
  private:
   void Do(const SessionAction& action);
   void Do(const MemoryAction& action);
+  void Do(const PlanTask& task) { plan_tasks.push_back(task); }
   void Obey(FakeSession& s, const SessionAction& action);
   void OnGrant(FakeSession& s, const Grant& grant);
   void OnDeny(FakeSession& s, const Deny& deny);
   void OnEvict(FakeSession& s, const EvictOrder& order);
   BufferResult EvictOne(FakeSession& s, const EvictOrder& order,
                         const EvictOrder::Candidate& candidate, Bytes* given);
+  void OnPlan(FakeSession& s, const PlanOrder& order);
   void OnTrim(FakeSession& s, const TrimOrder& order);
   void OnForget(FakeSession& s, const ForgetOrder& order);
   void OnRefuse(FakeSession& s, const Refuse& refuse);
