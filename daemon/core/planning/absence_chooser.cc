@@ -54,8 +54,8 @@ class Sweep {
   struct State {
     bool resident = false;
     bool dirty = true;
-    size_t next = 0;        // Index of its next use.
-    uint32_t last_op = 0;   // Of its last use.
+    size_t next = 0;       // Index of its next use.
+    uint32_t last_op = 0;  // Of its last use.
   };
   struct Candidate {
     double score;
@@ -122,8 +122,8 @@ class Sweep {
     facts.last_use = At(base_ + last);
     facts.next_use = At(base_ + until);
     facts.clean = !state.dirty;
-    facts.copy_time = absl::Seconds((state.dirty ? bytes / bus_.out : 0) +
-                                    bytes / bus_.in);
+    facts.copy_time =
+        absl::Seconds((state.dirty ? bytes / bus_.out : 0) + bytes / bus_.in);
     facts.excess_area = excess_.Between(state.last_op, next);
     return facts;
   }
@@ -219,9 +219,8 @@ void DropNeedless(const StepProfile& profile, Bytes budget,
   for (const steps::Absence& absence : *absences) {
     const Bytes size = profile.size(absence.buffer);
     bool needed = false;
-    ForAway(profile, absence, [&](uint32_t op) {
-      needed |= resident[op] + size > budget;
-    });
+    ForAway(profile, absence,
+            [&](uint32_t op) { needed |= resident[op] + size > budget; });
     if (needed) {
       kept.push_back(absence);
     } else {
@@ -239,9 +238,8 @@ void SetClean(const StepProfile& profile,
     of_buffer[absence.buffer].push_back(&absence);
   }
   for (auto& [b, list] : of_buffer) {
-    std::sort(list.begin(), list.end(), [](auto* x, auto* y) {
-      return x->evict_after < y->evict_after;
-    });
+    std::sort(list.begin(), list.end(),
+              [](auto* x, auto* y) { return x->evict_after < y->evict_after; });
     const bool persistent = profile.program().buffers[b].persistent;
     for (size_t i = 0; i < list.size(); ++i) {
       const steps::Absence& before = *list[i > 0 ? i - 1 : list.size() - 1];
@@ -265,9 +263,8 @@ std::vector<Bytes> ResidentBytes(const StepProfile& profile,
     resident.push_back(profile.live(op));
   }
   for (const steps::Absence& absence : absences) {
-    ForAway(profile, absence, [&](uint32_t op) {
-      resident[op] -= profile.size(absence.buffer);
-    });
+    ForAway(profile, absence,
+            [&](uint32_t op) { resident[op] -= profile.size(absence.buffer); });
   }
   return resident;
 }

@@ -126,9 +126,8 @@ class Replay {
         by_use_(profile.ops()) {
     used_ = ResidentBytes(profile, absences)[0];
     for (const steps::Access& access : profile.program().ops[0].accesses) {
-      const bool fresh =
-          access.kind == steps::AccessKind::kNew &&
-          !profile.program().buffers[access.buffer].persistent;
+      const bool fresh = access.kind == steps::AccessKind::kNew &&
+                         !profile.program().buffers[access.buffer].persistent;
       if (fresh) used_ -= profile.size(access.buffer);
     }
     for (uint32_t i = 0; i < absences.size(); ++i) {
@@ -219,9 +218,8 @@ class Replay {
     for (uint32_t i : by_evict_[op]) Leave(absences_[i]);
     for (uint32_t b : profile_.program().ops[op].frees) {
       const bool away = std::any_of(
-          absences_.begin(), absences_.end(), [&](const steps::Absence& a) {
-            return a.buffer == b && !a.returns;
-          });
+          absences_.begin(), absences_.end(),
+          [&](const steps::Absence& a) { return a.buffer == b && !a.returns; });
       if (!profile_.program().buffers[b].persistent && !away) {
         used_ -= profile_.size(b);
       }

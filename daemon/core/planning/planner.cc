@@ -85,19 +85,4 @@ PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy) {
           MakePlan(*task.program, {task.budget, bus}, policy)};
 }
 
-Bytes LeastMoved(const steps::StepProgram& program, Bytes budget) {
-  const StepProfile profile(program);
-  Bytes sum, height;
-  for (uint32_t op = 0; op < profile.ops(); ++op) {
-    const Bytes over = profile.live(op) - budget;
-    if (over > Bytes()) {
-      height = std::max(height, over);
-    } else {
-      sum += height;
-      height = Bytes();
-    }
-  }
-  return (sum + height) * 2;
-}
-
 }  // namespace mets::core

@@ -33,10 +33,6 @@ absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
 // The answer to a task.
 PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy);
 
-// The bytes that any plan must move: over each hump of the live bytes above
-// the budget, its height, once out and once in.
-Bytes LeastMoved(const steps::StepProgram& program, Bytes budget);
-
 }  // namespace mets::core
 
 #endif  // METS_DAEMON_CORE_PLANNING_PLANNER_H_

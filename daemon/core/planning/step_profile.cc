@@ -37,8 +37,7 @@ StepProfile::StepProfile(const steps::StepProgram& program)
       buffers_[b].free_after = op;
       if (!program.buffers[b].persistent) live -= size(b);
     }
-    start_.push_back(
-        std::max(clock, absl::ToDoubleSeconds(step_op.start)));
+    start_.push_back(std::max(clock, absl::ToDoubleSeconds(step_op.start)));
     clock = start_.back() + absl::ToDoubleSeconds(step_op.busy);
     end_.push_back(clock);
   }
@@ -49,8 +48,8 @@ StepProfile::Excess::Excess(const StepProfile& profile, Bytes budget) {
   double sum = 0;
   for (uint32_t op = 0; op < profile.ops(); ++op) {
     before_.push_back(sum);
-    const double until = op + 1 < profile.ops() ? profile.start(op + 1)
-                                                : profile.duration();
+    const double until =
+        op + 1 < profile.ops() ? profile.start(op + 1) : profile.duration();
     const Bytes over = std::max(Bytes(), profile.live(op) - budget);
     sum += static_cast<double>(over.count()) * (until - profile.start(op));
   }

@@ -18,7 +18,7 @@ struct Use {
 
 // Of one logical buffer.
 struct BufferProfile {
-  std::vector<Use> uses;  // Ascending; one for each op that touches it.
+  std::vector<Use> uses;    // Ascending; one for each op that touches it.
   uint32_t free_after = 0;  // The op behind which it is freed (not persistent).
 };
 

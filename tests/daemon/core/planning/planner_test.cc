@@ -1,0 +1,194 @@
+#include "daemon/core/planning/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "daemon/core/planning/plan_timing.h"
+#include "daemon/policy/registry.h"
+
+namespace mets::core {
+namespace {
+
+using steps::AccessKind;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kLayers = 10;
+const absl::Duration kOpTime = absl::Milliseconds(1);
+
+steps::StepOp Op(int position, std::vector<steps::Access> accesses,
+                 std::vector<uint32_t> frees = {}) {
+  steps::StepOp op;
+  op.start = position * kOpTime;
+  op.busy = kOpTime;
+  op.accesses = std::move(accesses);
+  op.frees = std::move(frees);
+  return op;
+}
+
+// A pass up, whose layers allocate 10 MiB each, and a pass down that reads and
+// frees them. One weight of 1 MiB persists.
+steps::StepProgram Training() {
+  steps::StepProgram program;
+  program.signature = 5;
+  program.buffers.push_back({MiB(1), true});
+  for (uint32_t i = 1; i <= kLayers; ++i) {
+    program.buffers.push_back({MiB(10), false});
+    program.ops.push_back(Op(program.ops.size(),
+                             {{i, AccessKind::kNew}, {0, AccessKind::kRead}}));
+  }
+  for (uint32_t i = kLayers; i >= 1; --i) {
+    program.ops.push_back(Op(program.ops.size(),
+                             {{i, AccessKind::kRead}, {0, AccessKind::kWrite}},
+                             {i}));
+  }
+  program.duration = program.ops.size() * kOpTime;
+  return program;
+}
+
+// Ops that use anything in any order.
+steps::StepProgram AnyProgram(uint32_t seed) {
+  std::mt19937 random(seed);
+  steps::StepProgram program;
+  program.signature = 1 + seed;
+  const uint32_t buffers = 5 + random() % 30, ops = 10 + random() % 60;
+  std::vector<std::pair<uint32_t, uint32_t>> lives;  // First and last op.
+  for (uint32_t b = 0; b < buffers; ++b) {
+    const bool persistent = random() % 3 == 0;
+    program.buffers.push_back({MiB(1 + random() % 20), persistent});
+    uint32_t first = persistent ? 0 : random() % ops;
+    lives.push_back(
+        {first, persistent ? ops - 1 : first + random() % (ops - first)});
+  }
+  for (uint32_t op = 0; op < ops; ++op) {
+    program.ops.push_back(Op(op, {}));
+    for (uint32_t b = 0; b < buffers; ++b) {
+      const auto [first, last] = lives[b];
+      const bool is_new = !program.buffers[b].persistent && op == first;
+      if (op < first || op > last || (!is_new && random() % 6 > 0)) continue;
+      program.ops[op].accesses.push_back({b, is_new ? AccessKind::kNew
+                                             : random() % 2 > 0
+                                                 ? AccessKind::kWrite
+                                                 : AccessKind::kRead});
+    }
+    for (uint32_t b = 0; b < buffers; ++b) {
+      if (!program.buffers[b].persistent && lives[b].second == op) {
+        program.ops[op].frees.push_back(b);
+      }
+    }
+  }
+  program.duration = ops * kOpTime;
+  return program;
+}
+
+absl::StatusOr<steps::StepPlan> Plan(const steps::StepProgram& program,
+                                     Bytes budget, double bus,
+                                     const std::string& policy = "lru") {
+  return MakePlan(program, {budget, {bus, bus}}, **policy::MakePolicy(policy));
+}
+
+TEST(PlannerTest, NothingMovesInAStepThatFits) {
+  const auto plan = Plan(Training(), MiB(101), 10e9);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->absences, IsEmpty());
+  EXPECT_EQ(plan->signature, 5);
+  EXPECT_EQ(plan->duration, Training().duration);
+}
+
+TEST(PlannerTest, AnOpThatIsTooLargeIsSaidWithItsSize) {
+  const auto plan = Plan(Training(), MiB(10), 10e9);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(plan.status().message(), HasSubstr("11 MiB"));
+  EXPECT_THAT(plan.status().message(), HasSubstr("10 MiB"));
+}
+
+TEST(PlannerTest, WhatIsUsedLastComesBackFirst) {
+  const auto plan = Plan(Training(), MiB(61), 1e12, "absence");
+  ASSERT_TRUE(plan.ok());
+  // The four first layers, at least: they are unused for longest.
+  EXPECT_GE(plan->evicted, MiB(40));
+  EXPECT_LE(plan->evicted, MiB(60));
+  EXPECT_EQ(plan->evicted, plan->restored);
+  uint32_t before = 0;
+  for (const steps::Absence& absence : plan->absences) {
+    EXPECT_TRUE(absence.returns);
+    EXPECT_EQ(absence.evict_after, absence.buffer - 1);
+    EXPECT_GE(absence.use, before);
+    before = absence.use;
+  }
+  EXPECT_LE(plan->duration, Training().duration * 1.02);
+}
+
+TEST(PlannerTest, ASlowerBusBringsBackEarlierAndTakesLonger) {
+  const auto fast = Plan(Training(), MiB(61), 100e9);
+  const auto slow = Plan(Training(), MiB(61), 12e9);
+  const auto crawling = Plan(Training(), MiB(61), 1e9);
+  ASSERT_TRUE(fast.ok() && slow.ok() && crawling.ok());
+  const auto lead = [](const steps::StepPlan& plan) {
+    uint32_t most = 0;
+    for (const steps::Absence& absence : plan.absences) {
+      most = std::max(most, absence.use - absence.restore_at);
+    }
+    return most;
+  };
+  EXPECT_GT(lead(*slow), lead(*fast));
+  EXPECT_LE(fast->duration, slow->duration);
+  EXPECT_GE(
+      crawling->duration,
+      absl::Seconds(static_cast<double>(crawling->evicted.count()) / 1e9));
+}
+
+TEST(PlannerTest, WhatWasOnlyReadSinceItCameBackLeavesWithoutACopy) {
+  // Buffer 0 is read by every second op; the ops between need its room.
+  steps::StepProgram program;
+  program.signature = 5;
+  program.buffers = {{MiB(30), true}, {MiB(30), false}, {MiB(30), false}};
+  program.ops = {
+      Op(0, {{0, AccessKind::kRead}}), Op(1, {{1, AccessKind::kNew}}, {1}),
+      Op(2, {{0, AccessKind::kRead}}), Op(3, {{2, AccessKind::kNew}}, {2})};
+  program.duration = 4 * kOpTime;
+  const auto plan = Plan(program, MiB(30), 100e9);
+  ASSERT_TRUE(plan.ok());
+  ASSERT_EQ(plan->absences.size(), 2);
+  EXPECT_TRUE(plan->absences[0].clean);
+  EXPECT_TRUE(plan->absences[1].clean);
+  EXPECT_EQ(plan->evicted, Bytes());
+  EXPECT_EQ(plan->restored, MiB(60));
+}
+
+TEST(PlannerTest, AnyStepStaysWithinItsBudgetUnderAnyPolicy) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const steps::StepProgram program = AnyProgram(seed);
+    const StepProfile profile(program);
+    for (const std::string& name : policy::PolicyNames()) {
+      for (int percent : {90, 60, 30}) {
+        const Bytes budget =
+            std::max(Bytes(profile.peak().count() / 100 * percent),
+                     profile.largest_op());
+        const auto plan = Plan(program, budget, 20e9, name);
+        ASSERT_TRUE(plan.ok());
+        const std::vector<Bytes> resident =
+            ResidentBytes(profile, plan->absences);
+        for (uint32_t op = 0; op < profile.ops(); ++op) {
+          EXPECT_LE(resident[op], budget) << name << " " << seed << " " << op;
+        }
+        for (const steps::Absence& absence : plan->absences) {
+          for (const Use& use : profile.buffer(absence.buffer).uses) {
+            const bool around = absence.use <= absence.evict_after;
+            const bool away =
+                around ? use.op > absence.evict_after || use.op < absence.use
+                       : use.op > absence.evict_after && use.op < absence.use;
+            EXPECT_FALSE(away) << name << " " << seed << " " << use.op;
+          }
+        }
+        EXPECT_GE(plan->duration, program.duration * 0.999);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mets::core
