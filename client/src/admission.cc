@@ -38,24 +38,30 @@ void Admission::AddNew(Bytes bytes) {
 absl::Status Admission::Run(absl::Time deadline) {
   missing_new_ = new_ranges_;
   bool token = unknown_ && device_.tight();
-  for (int round = 0;; ++round) {
+  for (int round = 0;;) {
     absl::Status status = PinResident();
     const bool have_token = op_->tokens > 0;
-    if (status.ok() && (have_token || !token) && Reserve()) {
+    const bool tries = status.ok() && (have_token || !token);
+    const bool reserved = tries && Reserve();
+    if (reserved) {
       absl::StatusOr<bool> complete = RestoreMissing();
       if (complete.ok() && *complete) {
         Finish();
         return absl::OkStatus();
       }
       status = complete.status();
-      if (status.ok() && have_token) continue;
+      if (status.ok() && have_token) {
+        ++round;
+        continue;
+      }
     }
     if (!status.ok()) {
       LetGo();
       return status;
     }
-    if (round >= kPatience) token = true;
     if (!have_token) LetGo();
+    if (tries && !reserved && AwaitEviction()) continue;
+    if (round++ >= kPatience) token = true;
     status = Ask(deadline, token || holds_pins_);
     if (!status.ok()) {
       LetGo();
@@ -168,6 +174,14 @@ absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
   return absl::InvalidArgumentError("an address is in no live buffer");
 }
 
+bool Admission::AwaitEviction() {
+  if (!demand_.has_value()) {
+    if (!device_.plan_runner_.following()) return false;
+    demand_.emplace(device_.plan_runner_);
+  }
+  return demand_->AwaitEviction();
+}
+
 absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   std::vector<Bytes> ranges = shortfall_;
   if (op_->tokens == 0) {
@@ -199,9 +213,9 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
 void Admission::LetGo() {
   {
     absl::MutexLock lock(&device_.mutex_);
-    for (Buffer* range : op_->ranges) device_.cache_.Put(range);
+    for (Buffer* range : op_->ranges) device_.PutIdle(range);
     for (ReservedChunks& reserved : op_->chunks) {
-      device_.chunks_.AddIdle(reserved.chunks);
+      device_.PutIdle(reserved.chunks);
     }
   }
   op_->ranges.clear();
@@ -217,11 +231,11 @@ void Admission::LetGo() {
 void Admission::ReturnUnused() {
   absl::MutexLock lock(&device_.mutex_);
   for (Target& target : targets_) {
-    device_.chunks_.AddIdle(target.chunks);
+    device_.PutIdle(target.chunks);
     target.chunks.clear();
   }
   for (ReservedChunks& reserved : granted_) {
-    device_.chunks_.AddIdle(reserved.chunks);
+    device_.PutIdle(reserved.chunks);
   }
   granted_.clear();
 }
@@ -257,16 +271,14 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
   const bool recording = recorder_.on();
   const char* name = recording ? TakeNextOpName() : nullptr;
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
+  Op* op = NewOp(this);
   // Before the gate, which may close where a step begins.
-  StepWatch::Op step;
-  WatchBegin(accesses, count, &step);
+  WatchBegin(accesses, count, &op->step);
   // What runs within an op must not wait: others may wait for that op.
   const bool counted = gate_.gating() && CurrentOp() == nullptr &&
                        (expected_bytes != 0 || UsesDevice(accesses, count));
   if (counted) gate_.Enter();
-  Op* op = NewOp(this);
   op->counted = counted;
-  op->step = step;
   const uint32_t now = CoarseNowMs();
   bool is_new = expected_bytes != 0;
   bool slow = false;
@@ -335,15 +347,13 @@ void Device::UnpinAll(Op* op) {
 
 void Device::EndOp(Op* op) {
   RemoveCurrentOp(op);
-  if (op->step.signature != 0) step_watch_.End(&op->step, JobTime());
   if (op->recorded != 0) recorder_.EndOp(op->recorded);
   UnpinAll(op);
+  if (op->step.watched()) step_watch_.End(&op->step, JobTime());
   if (!op->ranges.empty() || !op->chunks.empty()) {
     absl::MutexLock lock(&mutex_);
-    for (Buffer* range : op->ranges) cache_.Put(range);
-    for (ReservedChunks& reserved : op->chunks) {
-      chunks_.AddIdle(reserved.chunks);
-    }
+    for (Buffer* range : op->ranges) PutIdle(range);
+    for (ReservedChunks& reserved : op->chunks) PutIdle(reserved.chunks);
     op->ranges.clear();
     op->chunks.clear();
   }

@@ -3,6 +3,7 @@
 #define METS_CLIENT_SRC_ADMISSION_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,8 +18,9 @@ namespace mets::client {
 // and memory for what it will allocate.
 //
 // How. First from what this process has. Otherwise it lets go of everything,
-// asks the daemon for the whole need, and waits with nothing pinned and nothing
-// reserved, so that ops which wait for each other cannot stop one another. What
+// waits for the evictions that the plan has due, if any, asks the daemon for
+// the whole need, and waits with nothing pinned and nothing reserved, so that
+// ops which wait for each other cannot stop one another. What
 // left meanwhile is asked for again; after kPatience such rounds, and for ops
 // whose need is unknown on a tight device, it takes the device's overdraft
 // token, whose only holder keeps what it has while it waits for the rest.
@@ -61,6 +63,8 @@ class Admission {
   // False when a buffer left again.
   absl::StatusOr<bool> RestoreMissing();
   absl::StatusOr<bool> RestoreOne(Target& target);
+  // False when nothing is on its way out by the plan.
+  bool AwaitEviction();
   absl::Status Ask(absl::Time deadline, bool overdraft);
   // Unpins, and gives what was reserved to the caches.
   void LetGo();
@@ -74,6 +78,7 @@ class Admission {
   std::vector<Bytes> missing_new_;  // Not yet reserved.
   std::vector<ReservedChunks> granted_;
   std::vector<Bytes> shortfall_;
+  std::optional<PlanRunner::Demand> demand_;
   bool unknown_ = false;
   // The thread may hold pins, so only the token lets it wait safely.
   bool holds_pins_ = CurrentOp() != nullptr;

@@ -22,6 +22,11 @@ enum class Phase : uint32_t {
   kRestoring,  // (owner) On the way to kResident.
 };
 
+// Or free. Otherwise its bytes are only in its slot.
+inline bool IsResident(Phase phase) {
+  return phase != Phase::kSwapped && phase != Phase::kRestoring;
+}
+
 // Phase, a "freed" mark and a pin count. All operations are atomic; pinning is
 // one fetch_add.
 //

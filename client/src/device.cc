@@ -78,7 +78,11 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
           options_.id,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
           [this] { return NothingPinned(); }),
-      step_watch_(options_.id) {}
+      step_watch_(options_.id),
+      plan_runner_({[this](uint64_t buffer, const v1::Slot& slot) {
+                      EvictByPlan(buffer, slot);
+                    },
+                    [this](uint64_t b) { return RestoreByPlan(b); }}) {}
 
 Device::~Device() = default;
 
@@ -130,13 +134,7 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     have_chunks = TakeReservedChunks(size, op, &chunks) ||
                   chunks_.TakeExact(size, &chunks);
   }
-  if (!have_chunks && tight()) {
-    std::vector<ChunkSet> local;
-    if (TakeLocally({size}, &local)) {
-      chunks = std::move(local[0]);
-      have_chunks = true;
-    }
-  }
+  if (!have_chunks && tight()) have_chunks = TakeOrAwait(size, &chunks);
   if (!have_chunks) {
     METS_ASSIGN_OR_RETURN(
         chunks,
@@ -328,11 +326,11 @@ void Device::TryDispose(Buffer* buffer, Op* op) {
   if (buffer->reported.known) freed_ids_.push_back(id);
   if (was == Phase::kResident) {
     buffer_bytes_ -= buffer->range_size();
-    buffer->slot = SwapSlot();
+    SetSlot(buffer, SwapSlot());
     if (op != nullptr && op->reserved) {
       op->ranges.push_back(buffer);
     } else {
-      cache_.Put(buffer);
+      PutIdle(buffer);
     }
     return;
   }
@@ -348,8 +346,9 @@ void Device::TryDispose(Buffer* buffer, Op* op) {
 }
 
 std::vector<ExtentHandle> Device::DropSlot(Buffer* buffer) {
-  const SwapSlot slot = std::exchange(buffer->slot, SwapSlot());
-  return extents_.DropOrphan(slot.epoch, buffer->range_size());
+  const uint64_t epoch = buffer->slot.epoch;
+  SetSlot(buffer, SwapSlot());
+  return extents_.DropOrphan(epoch, buffer->range_size());
 }
 
 void Device::NoteLive(int64_t bytes) {
@@ -381,8 +380,7 @@ absl::Status Device::FindBuffer(const void* address, mets_buffer_info* info) {
     info->mobility = static_cast<mets_mobility>(slab->MobilityOf(slot));
   }
   info->buffer_id = BufferPool::IdOf(*buffer);
-  const Phase phase = buffer->word.phase();
-  info->resident = phase != Phase::kSwapped && phase != Phase::kRestoring;
+  info->resident = IsResident(buffer->word.phase());
   return absl::OkStatus();
 }
 

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -21,6 +23,7 @@
 #include "client/src/extent_store.h"
 #include "client/src/gate.h"
 #include "client/src/op.h"
+#include "client/src/plan_runner.h"
 #include "client/src/range_cache.h"
 #include "client/src/record_file.h"
 #include "client/src/recorder.h"
@@ -56,8 +59,8 @@ struct DeviceTotals {
 // the process ends. `uplink` must outlive it.
 //
 // The implementation is in device.cc (allocations), admission.h (ops),
-// device_move.cc (eviction, restores), device_report.cc (what the daemon is
-// told), device_record.cc (recordings).
+// device_move.cc (eviction, restores), device_plan.cc (those of a plan),
+// device_report.cc (what the daemon is told), device_record.cc (recordings).
 class Device {
  public:
   static absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -67,7 +70,10 @@ class Device {
   const DeviceOptions& options() const { return options_; }
   Bytes slab_threshold() const { return slab_threshold_; }
   Bytes limit() const { return Bytes(limit_.load()); }
-  bool tight() const { return tight_.load(std::memory_order_relaxed); }
+  // As the daemon says, or because a plan is followed.
+  bool tight() const {
+    return tight_.load(std::memory_order_relaxed) || plan_runner_.following();
+  }
   void SetLimits(Bytes limit, bool tight);
   bool Owns(const void* address) const { return table_->Owns(address); }
 
@@ -101,9 +107,10 @@ class Device {
   bool ServeFault(const void* address);
 
   // --- orders; one thread at a time
-  // -------------------------------------------- Evicts one buffer to `slot`.
-  // Its chunks are given back. REQUIRES: no eviction of another generation's
-  // order is committed, i.e. the session waits for this call before it sends a
+
+  // Evicts one buffer to `slot`, unless bytes of another one lie there. Its
+  // chunks are given back. REQUIRES: no eviction of another generation's order
+  // is committed, i.e. the session waits for this call before it sends a
   // snapshot.
   struct EvictResult {
     v1::BufferOutcome outcome;
@@ -117,6 +124,12 @@ class Device {
   // The order's answer is on its way: reports may describe its buffers again.
   // A buffer that was freed meanwhile is FREED in the answer.
   void FinishEvictions(v1::OrderDone* done);
+  // Follows a plan, instead of the one before, which ends: nothing is written
+  // to its slots any more, and what lies in them has been reported. An error
+  // leaves none. REQUIRES: its extents are registered.
+  absl::Status FollowPlan(const v1::Plan& plan);
+  // As a plan without absences, without reports.
+  void EndPlan();
   // Gives back up to `target` bytes of cached memory.
   void Trim(Bytes target, uint64_t order_id);
   // Forgets a chunk; false when it is held.
@@ -153,10 +166,12 @@ class Device {
   void NoteAcquire(absl::Duration waited);
 
   // --- reports
-  // -------------------------------------------------------------------- The
-  // stream has broken: nothing is said until the next snapshot.
+  // --------------------------------------------------------------------
+
+  // The stream has broken: nothing is said until the next snapshot, and no plan
+  // is followed until the daemon sends one. Returns when nothing moves by it.
   void Mute();
-  // The daemon is a new one: everything held is an orphan now.
+  // The daemon is a new one: everything held is an orphan now. REQUIRES: Mute.
   void BeginEpoch(uint64_t old_epoch);
   // Sends the whole state, and everything that changes later behind it.
   // `last`: no other device's follows.
@@ -219,14 +234,40 @@ class Device {
   void Resume(Buffer* buffer);
   // REQUIRES: the caller has moved it to kRestoring; it is pinned afterwards.
   absl::Status Restore(Buffer* buffer, const ChunkSet& chunks);
+  // Evicts a buffer. Without an order, the plan wants it: its chunks stay, and
+  // it is reported as any other change.
+  EvictResult MoveOut(uint64_t buffer_id, const v1::Slot& slot,
+                      std::optional<uint64_t> order_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
   // The copy has been made: unmaps, and gives the chunks back.
   EvictResult CommitEviction(Buffer* buffer, SwapSlot slot, bool clean,
-                             uint64_t order_id);
+                             std::optional<uint64_t> order_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
   absl::StatusOr<SwapSlot> ResolveSlot(const v1::Slot& slot, Bytes size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Begins an eviction to a slot, which another buffer loses by that. False,
+  // and nothing has changed, when that buffer's bytes lie in it, or the buffer
+  // cannot leave.
+  bool TakeSlot(Buffer* buffer, uint64_t slot_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_, mutex_);
+  void SetSlot(Buffer* buffer, SwapSlot slot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns extents that nobody needs any more.
   std::vector<ExtentHandle> DropSlot(Buffer* buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The plan (device_plan.cc).
+  void StopPlan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(plan_mutex_);
+  // Unless an op waits for it.
+  void EvictByPlan(uint64_t buffer_id, const v1::Slot& slot);
+  // False when there is no memory; true also when it need not come back.
+  bool RestoreByPlan(uint64_t buffer_id);
+  // Waits while somebody else has the buffer; one that is just leaving stays.
+  // Its size, if it is swapped.
+  std::optional<Bytes> SwappedSize(uint64_t buffer_id);
+  // TakeLocally for one range; when that fails, again whenever the plan has
+  // evicted something.
+  bool TakeOrAwait(Bytes size, ChunkSet* chunks);
 
   // Ranges and chunks (device_cache.cc).
   // Unmaps ranges that have been taken out of the cache and deletes them.
@@ -240,6 +281,8 @@ class Device {
   bool TakeLocally(const std::vector<Bytes>& sizes,
                    std::vector<ChunkSet>* chunks);
   void ReturnIdle(const ChunkSet& chunks);
+  void PutIdle(const ChunkSet& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutIdle(Buffer* range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Reports (device_report.cc).
   void SendLocked(v1::ClientMessage message)
@@ -289,6 +332,8 @@ class Device {
   StepWatch step_watch_;
   std::atomic<bool> hinted_{false};  // The program says where steps end.
 
+  absl::Mutex plan_mutex_;  // Of who begins or ends a plan. Before all others.
+  absl::Mutex evicting_;    // Before mutex_; held over a copy.
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
   BufferPool buffers_ ABSL_GUARDED_BY(mutex_);
@@ -296,6 +341,8 @@ class Device {
   ExtentStore extents_ ABSL_GUARDED_BY(mutex_);
   RangeCache cache_ ABSL_GUARDED_BY(mutex_);
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
+  // Slot of the present epoch → the buffer whose `slot` it is.
+  absl::flat_hash_map<uint64_t, uint64_t> slot_owners_ ABSL_GUARDED_BY(mutex_);
   Bytes buffer_bytes_ ABSL_GUARDED_BY(mutex_);  // Mapped in live buffers.
   Bytes peak_buffer_bytes_ ABSL_GUARDED_BY(mutex_);
   Bytes swapped_bytes_ ABSL_GUARDED_BY(mutex_);
@@ -304,6 +351,7 @@ class Device {
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
+  PlanRunner plan_runner_;  // Last: its threads end before the rest goes.
 };
 
 // The one called `id`; null when there is none.

@@ -95,7 +95,18 @@ void Device::ReleaseTokens(int count, uint64_t generation) {
 
 void Device::ReturnIdle(const ChunkSet& chunks) {
   absl::MutexLock lock(&mutex_);
+  PutIdle(chunks);
+}
+
+void Device::PutIdle(const ChunkSet& chunks) {
+  if (chunks.empty()) return;
   chunks_.AddIdle(chunks);
+  plan_runner_.SomethingChanged();
+}
+
+void Device::PutIdle(Buffer* range) {
+  cache_.Put(range);
+  plan_runner_.SomethingChanged();
 }
 
 ChunkSet Device::Dismantle(const std::vector<Buffer*>& ranges) {
@@ -154,11 +165,11 @@ bool Device::TakeLocally(const std::vector<Bytes>& sizes,
   }
   const ChunkSet dismantled = Dismantle(ranges);
   absl::MutexLock lock(&mutex_);
-  chunks_.AddIdle(dismantled);
+  PutIdle(dismantled);
   for (Bytes size : order) {
     ChunkSet set;
     if (!chunks_.TakeExact(size, &set)) {  // Another thread was faster.
-      for (const ChunkSet& taken : *chunks) chunks_.AddIdle(taken);
+      for (const ChunkSet& taken : *chunks) PutIdle(taken);
       chunks->clear();
       return false;
     }

@@ -1,8 +1,14 @@
 // Device: eviction, restores and faults. Invariants:
-//  * one thread runs Evict, so a buffer that left kEvicting does not come back
-//    to it before the evictor has looked;
+//  * evictions run one at a time (evicting_, held over the copy, which waits
+//  for
+//    nobody), so a buffer that left kEvicting does not come back to it before
+//    the evictor has looked;
 //  * `chunks` is empty exactly in kSwapped and kRestoring;
-//  * a slot is read only in kRestoring, and written only in kEvicting.
+//  * a slot is read only in kRestoring, and written only in kEvicting;
+//  * a slot is of at most one buffer (slot_owners_), also when the daemon has
+//    not heard of it yet: who else is to be evicted to it takes it away from
+//    that one, which is dirty then, or stays when that one's bytes lie there.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -89,8 +95,42 @@ absl::StatusOr<SwapSlot> Device::ResolveSlot(const v1::Slot& slot, Bytes size) {
   return resolved;
 }
 
+bool Device::TakeSlot(Buffer* buffer, uint64_t slot_id) {
+  const auto it = slot_owners_.find(slot_id);
+  if (it == slot_owners_.end()) return buffer->word.TryStartEviction();
+  Buffer* owner = buffers_.Find(it->second);
+  if (owner != nullptr && owner != buffer && !IsResident(owner->word.phase())) {
+    return false;
+  }
+  if (!buffer->word.TryStartEviction()) return false;
+  if (owner == buffer) return true;
+  // Not in the evictor's hands, because this is the evictor.
+  if (owner != nullptr) {
+    owner->MarkDirty();
+    owner->slot = SwapSlot();
+  }
+  slot_owners_.erase(it);
+  return true;
+}
+
+void Device::SetSlot(Buffer* buffer, SwapSlot slot) {
+  const uint64_t id = BufferPool::IdOf(*buffer);
+  if (buffer->slot.id != 0) {
+    const auto it = slot_owners_.find(buffer->slot.id);
+    if (it != slot_owners_.end() && it->second == id) slot_owners_.erase(it);
+  }
+  if (slot.id != 0) slot_owners_[slot.id] = id;
+  buffer->slot = std::move(slot);
+}
+
 Device::EvictResult Device::Evict(uint64_t buffer_id, const v1::Slot& slot,
                                   uint64_t order_id) {
+  absl::MutexLock lock(&evicting_);
+  return MoveOut(buffer_id, slot, order_id);
+}
+
+Device::EvictResult Device::MoveOut(uint64_t buffer_id, const v1::Slot& slot,
+                                    std::optional<uint64_t> order_id) {
   Buffer* buffer;
   SwapSlot target;
   bool clean;
@@ -107,7 +147,7 @@ Device::EvictResult Device::Evict(uint64_t buffer_id, const v1::Slot& slot,
       return {v1::BUFFER_OUTCOME_FAILED, false, Bytes()};
     }
     target = *std::move(resolved);
-    if (!buffer->word.TryStartEviction()) return Skipped();
+    if (!TakeSlot(buffer, target.id)) return Skipped();
     clean = !buffer->dirty.load(std::memory_order_relaxed) &&
             buffer->slot.id == target.id && buffer->slot.epoch == target.epoch;
   }
@@ -136,7 +176,8 @@ Device::EvictResult Device::Evict(uint64_t buffer_id, const v1::Slot& slot,
 }
 
 Device::EvictResult Device::CommitEviction(Buffer* buffer, SwapSlot slot,
-                                           bool clean, uint64_t order_id) {
+                                           bool clean,
+                                           std::optional<uint64_t> order_id) {
   if (buffer->word.freed() &&
       buffer->word.TryMove(Phase::kEvicting, Phase::kResuming)) {
     Resume(buffer);
@@ -152,14 +193,15 @@ Device::EvictResult Device::CommitEviction(Buffer* buffer, SwapSlot slot,
   {
     absl::MutexLock lock(&mutex_);
     chunks = std::exchange(buffer->chunks, {});
-    buffer->slot = std::move(slot);
-    buffer->in_order = true;
+    SetSlot(buffer, std::move(slot));
+    buffer->in_order |= order_id.has_value();
     buffer_bytes_ -= size;
     swapped_bytes_ += size;
+    if (!order_id.has_value()) PutIdle(std::exchange(chunks, {}));
     METS_CHECK(buffer->word.TryMove(Phase::kUnmapping, Phase::kSwapped));
     changed_.SignalAll();
   }
-  GiveBack(chunks, order_id);
+  if (order_id.has_value()) GiveBack(chunks, *order_id);
   totals_.evictions.fetch_add(1, std::memory_order_relaxed);
   (clean ? totals_.clean_evictions : totals_.evicted_bytes)
       .fetch_add(clean ? 1 : size.count(), std::memory_order_relaxed);
@@ -197,6 +239,7 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
         Phase::kRestoring, status.ok() ? Phase::kResident : Phase::kSwapped,
         status.ok() ? 1 : 0));
     changed_.SignalAll();
+    plan_runner_.SomethingChanged();
   }
   for (ExtentHandle extent : unused) driver_->ForgetExtent(extent);
   if (!status.ok()) {

@@ -11,10 +11,6 @@ namespace {
 constexpr int kBuffersPerMessage = 8000;
 constexpr int kChunksPerMessage = 50000;
 
-bool IsResident(Phase phase) {
-  return phase != Phase::kSwapped && phase != Phase::kRestoring;
-}
-
 v1::Mobility ToProto(Mobility mobility) {
   switch (mobility) {
     case Mobility::kMovable:
@@ -142,6 +138,7 @@ void Device::BeginEpoch(uint64_t old_epoch) {
       if (phase == Phase::kFree || IsResident(phase)) continue;
       if (buffer.slot.epoch == old_epoch) in_slots += buffer.range_size();
     }
+    slot_owners_.clear();
     extents_.BeginEpoch(old_epoch, in_slots);
     extents = extents_.DropOrphan(old_epoch, Bytes());
   }
@@ -151,9 +148,12 @@ void Device::BeginEpoch(uint64_t old_epoch) {
 
 void Device::Mute() {
   BreakRecording();
-  absl::MutexLock lock(&mutex_);
-  muted_ = true;
-  step_meter_.Forget();
+  {
+    absl::MutexLock lock(&mutex_);
+    muted_ = true;
+    step_meter_.Forget();
+  }
+  EndPlan();
 }
 
 void Device::SendSnapshot(bool last) {

@@ -87,7 +87,7 @@ Op* NewOp(Device* device) {
   op->device = device;
   op->reserved = op->counted = op->section = false;
   op->recorded = 0;
-  op->step = StepWatch::Op();
+  op->step.Reset();
   op->tokens = 0;
   op->allocated_bytes = op->largest_bytes = op->allocated_count = 0;
   op->next_free = nullptr;

@@ -78,7 +78,7 @@ void OrderWorker::Follow(const v1::DaemonMessage& order) {
       return Unsupported(order.restore().order_id(), order.restore().epoch(),
                          "Restore");
     case v1::DaemonMessage::kPlan:
-      return Unsupported(order.plan().order_id(), order.plan().epoch(), "Plan");
+      return Plan(order.plan());
     default:
       return;
   }
@@ -89,9 +89,11 @@ void OrderWorker::Evict(const v1::Evict& order) {
   done.set_order_id(order.order_id());
   done.set_epoch(order.epoch());
   Device* device = FindDevice(devices_(), order.device());
-  const absl::Status ready = device == nullptr
-                                 ? absl::NotFoundError("unknown device")
-                                 : RegisterExtents(*device, order);
+  absl::Status ready = device == nullptr ? absl::NotFoundError("unknown device")
+                                         : AwaitDescriptors(order.fd_seq());
+  for (const v1::EvictCandidate& candidate : order.candidates()) {
+    if (ready.ok()) ready = RegisterExtents(*device, candidate.slot());
+  }
   if (!ready.ok()) {
     done.set_error(std::string(ready.message()));
     for (const v1::EvictCandidate& candidate : order.candidates()) {
@@ -137,22 +139,41 @@ void OrderWorker::EvictSome(Device& device, const v1::Evict& order, bool wanted,
   }
 }
 
+absl::Status OrderWorker::AwaitDescriptors(uint64_t fd_seq) {
+  if (inbox_.WaitFor(fd_seq)) return absl::OkStatus();
+  return absl::UnavailableError("the connection broke");
+}
+
 absl::Status OrderWorker::RegisterExtents(Device& device,
-                                          const v1::Evict& order) {
-  if (!inbox_.WaitFor(order.fd_seq())) {
-    return absl::UnavailableError("the connection broke");
-  }
-  for (const v1::EvictCandidate& candidate : order.candidates()) {
-    for (const v1::SlotPiece& piece : candidate.slot().pieces()) {
-      const uint64_t id = piece.extent_id();
-      if (device.KnowsExtent(id)) continue;
-      METS_ASSIGN_OR_RETURN(DescriptorInbox::Entry entry,
-                            inbox_.CopyExtent(id));
-      METS_RETURN_IF_ERROR(
-          device.RegisterExtent(id, std::move(entry.fd), entry.size));
-    }
+                                          const v1::Slot& slot) {
+  for (const v1::SlotPiece& piece : slot.pieces()) {
+    const uint64_t id = piece.extent_id();
+    if (device.KnowsExtent(id)) continue;
+    METS_ASSIGN_OR_RETURN(DescriptorInbox::Entry entry, inbox_.CopyExtent(id));
+    METS_RETURN_IF_ERROR(
+        device.RegisterExtent(id, std::move(entry.fd), entry.size));
   }
   return absl::OkStatus();
+}
+
+void OrderWorker::Plan(const v1::Plan& order) {
+  v1::OrderDone done;
+  done.set_order_id(order.order_id());
+  done.set_epoch(order.epoch());
+  Device* device = FindDevice(devices_(), order.device());
+  if (device == nullptr) {
+    done.set_error("unknown device");
+    return Answer(std::move(done));
+  }
+  absl::Status ready = AwaitDescriptors(order.fd_seq());
+  for (const v1::PlanSlot& slot : order.slots()) {
+    if (ready.ok()) ready = RegisterExtents(*device, slot.slot());
+  }
+  const absl::Status ended =
+      device->FollowPlan(ready.ok() ? order : v1::Plan());
+  ready.Update(ended);
+  done.set_error(std::string(ready.message()));
+  Answer(std::move(done));
 }
 
 void OrderWorker::Trim(const v1::Trim& order) {

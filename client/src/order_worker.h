@@ -40,7 +40,9 @@ class OrderWorker {
   void Evict(const v1::Evict& order);
   void EvictSome(Device& device, const v1::Evict& order, bool wanted,
                  Bytes* freed, v1::OrderDone* done);
-  absl::Status RegisterExtents(Device& device, const v1::Evict& order);
+  absl::Status AwaitDescriptors(uint64_t fd_seq);
+  absl::Status RegisterExtents(Device& device, const v1::Slot& slot);
+  void Plan(const v1::Plan& order);
   void Trim(const v1::Trim& order);
   void Forget(const v1::ForgetChunks& order);
   void Answer(v1::OrderDone done);

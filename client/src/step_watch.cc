@@ -38,6 +38,7 @@ bool StepWatch::Begin(absl::Duration now, const steps::Touch* touches,
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();
   if (point.boundary) step_began_ = latest_;
+  if (guide_ != nullptr) GuideBegin(touches, count, op);
   return point.boundary && recorder_.program() != nullptr;
 }
 
@@ -46,20 +47,51 @@ void StepWatch::End(Op* op, absl::Duration now) {
   latest_ = std::max(latest_, now);
   recorder_.OpEnd(op->id, latest_);
   op->signature = 0;
+  if (op->used.empty()) return;
+  if (guide_ != nullptr) guide_->Used(&op->used);
+  op->used.clear();
 }
 
-void StepWatch::Alloc(uint64_t buffer, Bytes bytes, const Op* op) {
+void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {
   absl::MutexLock lock(&mutex_);
   if (op == nullptr || op->signature == 0) {
     recorder_.Alloc(buffer, bytes);
   } else {
     recorder_.Alloc(buffer, bytes, op->id, op->signature);
   }
+  if (guide_ == nullptr) return;
+  std::vector<uint64_t> outside_of_ops;
+  (op != nullptr ? op->used : outside_of_ops).push_back(buffer);
+  if (op == nullptr) guide_->Used(&outside_of_ops);
 }
 
 void StepWatch::Free(uint64_t buffer) {
   absl::MutexLock lock(&mutex_);
   recorder_.Free(buffer);
+}
+
+absl::Status StepWatch::Follow(const v1::Plan& plan, PlanSink* sink) {
+  absl::MutexLock lock(&mutex_);
+  guide_ = nullptr;
+  if (!sent() || recorder_.program()->signature != plan.step_signature()) {
+    return absl::FailedPreconditionError(
+        "the plan is not for the step that repeats now");
+  }
+  guide_ = std::make_unique<PlanGuide>(recorder_, plan, sink);
+  return absl::OkStatus();
+}
+
+void StepWatch::Unfollow() {
+  absl::MutexLock lock(&mutex_);
+  guide_ = nullptr;
+}
+
+void StepWatch::GuideBegin(const steps::Touch* touches, size_t count, Op* op) {
+  if (!guide_->Begin()) {
+    guide_ = nullptr;
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) op->used.push_back(touches[i].key);
 }
 
 void StepWatch::AddProgram(std::vector<v1::ClientMessage>* messages) {

@@ -3,12 +3,16 @@
 #define METS_CLIENT_SRC_STEP_WATCH_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/src/plan_guide.h"
+#include "client/src/plan_sink.h"
 #include "common/base/bytes.h"
 #include "common/steps/step_recorder.h"
 #include "mets/v1/session.pb.h"
@@ -18,14 +22,26 @@ namespace mets::client {
 // A StepRecorder for several threads, and its messages: the program when it is
 // another one than the last sent, a digest at most once a second while ops run.
 //
-// Thread-safe; calls nothing of the device. Buffers are those of their own,
-// without slabs.
+// It also says what a plan wants moved while the step goes on (PlanGuide).
+//
+// Thread-safe; calls nothing of the device but the PlanSink. Buffers are those
+// of their own, without slabs.
 class StepWatch {
  public:
   // An op while it runs.
   struct Op {
     steps::OpId id;
     uint64_t signature = 0;  // 0: it is not watched.
+    // What it touches or allocates, while a plan is followed.
+    std::vector<uint64_t> used;
+
+    void Reset() {
+      id = steps::OpId();
+      signature = 0;
+      if (!used.empty()) used.clear();
+    }
+    // End must be called.
+    bool watched() const { return signature != 0 || !used.empty(); }
   };
 
   explicit StepWatch(std::string device) : device_(std::move(device)) {}
@@ -34,15 +50,22 @@ class StepWatch {
   // what the process has waited. True when a known step begins with it.
   bool Begin(absl::Duration now, const steps::Touch* touches, size_t count,
              Op* op);
+  // The op's buffers are not pinned by it any more.
   void End(Op* op, absl::Duration now);
   // `op` may be null: outside of ops.
-  void Alloc(uint64_t buffer, Bytes bytes, const Op* op);
+  void Alloc(uint64_t buffer, Bytes bytes, Op* op);
   void Free(uint64_t buffer);
 
   // What metsd should know, at `now` as in Begin.
   std::vector<v1::ClientMessage> Report(absl::Duration now);
   // metsd knows nothing.
   void Forget();
+
+  // Follows a plan instead of the one before, until the step is another one.
+  // FAILED_PRECONDITION: the plan is not for the program that was sent last,
+  // and none is followed.
+  absl::Status Follow(const v1::Plan& plan, PlanSink* sink);
+  void Unfollow();
 
   // BufferReport.logical of a buffer: 0 while metsd does not have the program.
   uint32_t LogicalOf(uint64_t buffer);
@@ -54,6 +77,8 @@ class StepWatch {
     return recorder_.program() != nullptr &&
            sent_version_ == recorder_.version();
   }
+  void GuideBegin(const steps::Touch* touches, size_t count, Op* op)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddProgram(std::vector<v1::ClientMessage>* messages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillDigest(absl::Duration now, v1::StepDigest* digest)
@@ -62,6 +87,7 @@ class StepWatch {
   const std::string device_;
   absl::Mutex mutex_;
   steps::StepRecorder recorder_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PlanGuide> guide_ ABSL_GUARDED_BY(mutex_);  // Of the plan.
   // Threads read the clock before they come here.
   absl::Duration latest_ ABSL_GUARDED_BY(mutex_);
   absl::Duration step_began_ ABSL_GUARDED_BY(mutex_);

@@ -1,0 +1,105 @@
+// Device: what a plan moves.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "client/src/device.h"
+#include "client/src/log.h"
+
+namespace mets::client {
+
+absl::Status Device::FollowPlan(const v1::Plan& plan) {
+  absl::MutexLock lock(&plan_mutex_);
+  StopPlan();
+  ReportChanges(true);
+  if (plan.absences().empty()) return absl::OkStatus();
+  {
+    // Mute waits for this plan, or is seen here.
+    absl::MutexLock look(&mutex_);
+    if (muted_) return absl::UnavailableError("the connection broke");
+  }
+  plan_runner_.Start(plan);
+  absl::Status status = step_watch_.Follow(plan, &plan_runner_);
+  if (!status.ok()) plan_runner_.Stop();
+  return status;
+}
+
+void Device::EndPlan() {
+  absl::MutexLock lock(&plan_mutex_);
+  StopPlan();
+}
+
+void Device::StopPlan() {
+  step_watch_.Unfollow();
+  plan_runner_.Stop();
+}
+
+void Device::EvictByPlan(uint64_t buffer_id, const v1::Slot& slot) {
+  absl::MutexLock lock(&evicting_);
+  if (Unwanted(buffer_id)) MoveOut(buffer_id, slot, std::nullopt);
+}
+
+std::optional<Bytes> Device::SwappedSize(uint64_t buffer_id) {
+  Buffer* buffer;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (;;) {
+      buffer = buffers_.Find(buffer_id);
+      if (buffer == nullptr || buffer->word.freed()) return std::nullopt;
+      const Phase phase = buffer->word.phase();
+      if (phase == Phase::kSwapped) return buffer->range_size();
+      if (phase == Phase::kEvicting) {
+        if (buffer->word.TryMove(phase, Phase::kResuming)) break;
+      } else if (phase == Phase::kBlocking || phase == Phase::kUnmapping) {
+        changed_.Wait(&mutex_);
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+  Resume(buffer);
+  return std::nullopt;
+}
+
+bool Device::RestoreByPlan(uint64_t buffer_id) {
+  const std::optional<Bytes> size = SwappedSize(buffer_id);
+  if (!size.has_value()) return true;
+  std::vector<ChunkSet> chunks;
+  if (!TakeLocally({*size}, &chunks)) return false;
+  Buffer* buffer;
+  {
+    absl::MutexLock lock(&mutex_);
+    buffer = buffers_.Find(buffer_id);
+    if (buffer == nullptr || buffer->word.freed() ||
+        !buffer->word.TryMove(Phase::kSwapped, Phase::kRestoring)) {
+      PutIdle(chunks[0]);  // An op was faster.
+      return true;
+    }
+  }
+  const absl::Status status = Restore(buffer, chunks[0]);
+  if (status.ok()) {
+    Unpin(buffer);
+  } else {
+    Log(LogLevel::kWarning, status.message());
+    ReturnIdle(chunks[0]);
+  }
+  return true;
+}
+
+bool Device::TakeOrAwait(Bytes size, ChunkSet* chunks) {
+  std::optional<PlanRunner::Demand> demand;
+  for (;;) {
+    std::vector<ChunkSet> local;
+    if (TakeLocally({size}, &local)) {
+      *chunks = std::move(local[0]);
+      return true;
+    }
+    if (!demand.has_value()) {
+      if (!plan_runner_.following()) return false;
+      demand.emplace(plan_runner_);
+    }
+    if (!demand->AwaitEviction()) return false;
+  }
+}
+
+}  // namespace mets::client

@@ -1,0 +1,42 @@
+// PlanGuide: which buffers a plan wants moved, as the step goes on.
+#ifndef METS_CLIENT_SRC_PLAN_GUIDE_H_
+#define METS_CLIENT_SRC_PLAN_GUIDE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "client/src/plan_sink.h"
+#include "common/steps/plan_follower.h"
+#include "common/steps/step_recorder.h"
+#include "mets/v1/session.pb.h"
+
+namespace mets::client {
+
+// A PlanFollower that is told of buffers, and tells a sink of buffers. Not
+// thread-safe; the recorder and the sink must outlive it.
+class PlanGuide {
+ public:
+  // REQUIRES: the recorder has a program; the plan is for it.
+  PlanGuide(const steps::StepRecorder& recorder, const v1::Plan& plan,
+            PlanSink* sink);
+
+  // The recorder's latest op begins. False: logical buffers mean something else
+  // now, and the plan has ended (PlanSink::Drop).
+  bool Begin();
+  // An op has ended that used these; in any order, perhaps several times.
+  void Used(std::vector<uint64_t>* buffers);
+
+ private:
+  void PostMoves();
+
+  const steps::StepRecorder& recorder_;
+  PlanSink* const sink_;
+  const uint64_t version_;  // The recorder's.
+  steps::PlanFollower follower_;
+  steps::PlanMoves due_;
+  BufferMoves moves_;
+};
+
+}  // namespace mets::client
+
+#endif  // METS_CLIENT_SRC_PLAN_GUIDE_H_
