@@ -243,6 +243,7 @@ class Device {
   EvictResult CommitEviction(Buffer* buffer, SwapSlot slot, bool clean,
                              std::optional<uint64_t> order_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
+  // Its first `size` bytes.
   absl::StatusOr<SwapSlot> ResolveSlot(const v1::Slot& slot, Bytes size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Begins an eviction to a slot, which another buffer loses by that. False,

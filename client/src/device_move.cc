@@ -8,6 +8,7 @@
 //  * a slot is of at most one buffer (slot_owners_), also when the daemon has
 //    not heard of it yet: who else is to be evicted to it takes it away from
 //    that one, which is dirty then, or stays when that one's bytes lie there.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,12 @@
 
 namespace mets::client {
 namespace {
+
+Bytes TotalSize(const std::vector<ExtentPiece>& pieces) {
+  Bytes total;
+  for (const ExtentPiece& piece : pieces) total += piece.size;
+  return total;
+}
 
 Device::EvictResult Skipped() {
   return {v1::BUFFER_OUTCOME_SKIPPED, false, Bytes()};
@@ -82,7 +89,9 @@ absl::StatusOr<SwapSlot> Device::ResolveSlot(const v1::Slot& slot, Bytes size) {
       return absl::NotFoundError(
           absl::StrCat("extent ", piece.extent_id(), " never came"));
     }
-    const Bytes part(static_cast<int64_t>(piece.size_bytes()));
+    const Bytes part =
+        std::min(Bytes(static_cast<int64_t>(piece.size_bytes())), size - total);
+    if (part <= Bytes()) break;
     resolved.pieces.push_back(
         {extent, Bytes(static_cast<int64_t>(piece.offset_bytes())), part});
     total += part;
@@ -141,7 +150,9 @@ Device::EvictResult Device::MoveOut(uint64_t buffer_id, const v1::Slot& slot,
       return {v1::BUFFER_OUTCOME_FREED, false, Bytes()};
     }
     if (buffer->mobility != Mobility::kMovable) return Skipped();
-    absl::StatusOr<SwapSlot> resolved = ResolveSlot(slot, buffer->range_size());
+    // Its range, when it was taken from the cache, may be larger.
+    absl::StatusOr<SwapSlot> resolved =
+        ResolveSlot(slot, Bytes(static_cast<int64_t>(buffer->bytes)));
     if (!resolved.ok()) {
       Log(LogLevel::kWarning, resolved.status().message());
       return {v1::BUFFER_OUTCOME_FAILED, false, Bytes()};
@@ -159,7 +170,7 @@ Device::EvictResult Device::MoveOut(uint64_t buffer_id, const v1::Slot& slot,
   Signal();
   if (status.ok() && !clean) {
     absl::StatusOr<Fence> fence = driver_->CopyOut(
-        base, handles, target.pieces, buffer->range_size(), mover_);
+        base, handles, target.pieces, TotalSize(target.pieces), mover_);
     status = fence.ok() ? driver_->Wait(*fence) : fence.status();
     if (!status.ok() &&
         !buffer->word.TryMove(Phase::kEvicting, Phase::kResuming)) {
@@ -187,6 +198,7 @@ Device::EvictResult Device::CommitEviction(Buffer* buffer, SwapSlot slot,
     return Skipped();  // An op has brought it back.
   }
   const Bytes size = buffer->range_size();
+  const Bytes copied = clean ? Bytes() : TotalSize(slot.pieces);
   METS_CHECK_OK(driver_->Unmap(buffer->base.load(std::memory_order_relaxed),
                                HandlesOf(buffer->chunks)));
   ChunkSet chunks;
@@ -203,8 +215,8 @@ Device::EvictResult Device::CommitEviction(Buffer* buffer, SwapSlot slot,
   }
   if (order_id.has_value()) GiveBack(chunks, *order_id);
   totals_.evictions.fetch_add(1, std::memory_order_relaxed);
-  (clean ? totals_.clean_evictions : totals_.evicted_bytes)
-      .fetch_add(clean ? 1 : size.count(), std::memory_order_relaxed);
+  totals_.clean_evictions.fetch_add(clean, std::memory_order_relaxed);
+  totals_.evicted_bytes.fetch_add(copied.count(), std::memory_order_relaxed);
   TryDispose(buffer);
   return {v1::BUFFER_OUTCOME_DONE, clean, size};
 }
@@ -218,8 +230,9 @@ bool Device::Unwanted(uint64_t buffer_id) {
 absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
   char* base = buffer->base.load(std::memory_order_relaxed);
   const Bytes size = buffer->range_size();
+  const Bytes copied = TotalSize(buffer->slot.pieces);
   absl::StatusOr<Fence> fence =
-      driver_->CopyIn(base, HandlesOf(chunks), buffer->slot.pieces, size,
+      driver_->CopyIn(base, HandlesOf(chunks), buffer->slot.pieces, copied,
                       StreamHandle::kHostOrder);
   const absl::Status status =
       fence.ok() ? driver_->Wait(*fence) : fence.status();
@@ -248,7 +261,7 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
         absl::StrCat("a buffer could not be brought back: ", status.message()));
   }
   totals_.restores.fetch_add(1, std::memory_order_relaxed);
-  totals_.restored_bytes.fetch_add(size.count(), std::memory_order_relaxed);
+  totals_.restored_bytes.fetch_add(copied.count(), std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
