@@ -192,6 +192,41 @@ TEST_F(DeviceTest, ACleanBufferIsCopiedToAnotherSlot) {
   End(op);
 }
 
+TEST_F(DeviceTest, ASlotKeepsTheBytesOfABufferUntilItIsBack) {
+  char* a = Alloc(MiB(2));
+  char* b = Alloc(MiB(2));
+  a[0] = 1;
+  b[0] = 2;
+  v1::Slot slot;
+  ASSERT_EQ(Evict(a, &slot), v1::BUFFER_OUTCOME_DONE);
+  EXPECT_EQ(Evict(b, &slot), v1::BUFFER_OUTCOME_SKIPPED);
+  Op* op = Read(a);
+  EXPECT_EQ(a[0], 1);
+  End(op);
+  EXPECT_EQ(Evict(b, &slot), v1::BUFFER_OUTCOME_DONE);
+  // It was clean before.
+  EXPECT_EQ(Evict(a, &slot), v1::BUFFER_OUTCOME_SKIPPED);
+  device_->Free(b);
+  EXPECT_EQ(Evict(a, &slot), v1::BUFFER_OUTCOME_DONE);
+  EXPECT_EQ(Stats().clean_evictions_total, 0u);
+  op = Read(a);
+  EXPECT_EQ(a[0], 1);
+  End(op);
+}
+
+TEST_F(DeviceTest, OnlyWhatTheProgramUsesOfARangeIsCopied) {
+  device_->Free(Alloc(MiB(2)));
+  char* a = Alloc(MiB(2) - KiB(100));  // In the same range.
+  a[(MiB(2) - KiB(100)).count() - 1] = 1;
+  v1::Slot slot = uplink_.NewSlot(*device_, MiB(2) - KiB(100));
+  ASSERT_EQ(Evict(a, &slot), v1::BUFFER_OUTCOME_DONE);
+  Op* op = Read(a);
+  EXPECT_EQ(a[(MiB(2) - KiB(100)).count() - 1], 1);
+  End(op);
+  EXPECT_EQ(Stats().restored_bytes_total,
+            static_cast<uint64_t>((MiB(2) - KiB(100)).count()));
+}
+
 TEST_F(DeviceTest, PinnedAndHeldBuffersStay) {
   char* a = Alloc(MiB(2));
   Op* op = Read(a);

@@ -2,6 +2,7 @@
 #ifndef METS_TESTS_CLIENT_FAKE_UPLINK_H_
 #define METS_TESTS_CLIENT_FAKE_UPLINK_H_
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -23,7 +24,7 @@ namespace mets::client {
 class FakeUplink : public Uplink {
  public:
   explicit FakeUplink(Bytes pool)
-      : pool_(pool), driver_(HostPoolOptions{pool, "/proc/meminfo"}) {}
+      : pool_(pool.count()), driver_(HostPoolOptions{pool, "/proc/meminfo"}) {}
 
   // Called when memory is missing; returns false when there is none to be had.
   std::function<bool(Bytes missing)> reclaim;
@@ -54,7 +55,7 @@ class FakeUplink : public Uplink {
       {
         absl::MutexLock lock(&mutex_);
         ++acquires_;
-        missing = used_ + need - pool_;
+        missing = used_ + need - Bytes(pool_);
       }
       if (missing <= Bytes()) break;
       if (reclaim == nullptr || !reclaim(missing)) {
@@ -78,6 +79,8 @@ class FakeUplink : public Uplink {
     }
     return grant;
   }
+
+  void set_pool(Bytes pool) { pool_ = pool.count(); }
 
   uint64_t generation() const override { return generation_; }
   uint64_t epoch() const override { return epoch_; }
@@ -163,7 +166,7 @@ class FakeUplink : public Uplink {
     return id;
   }
 
-  const Bytes pool_;
+  std::atomic<int64_t> pool_;
   HostPoolDriver driver_;
   std::atomic<uint64_t> generation_{1};
   std::atomic<uint64_t> epoch_{1};

@@ -22,6 +22,7 @@ struct Training {
 
   void Op(const std::vector<steps::Touch>& touches, Bytes allocates) {
     StepWatch::Op op;
+    ++ops;
     boundaries += watch.Begin(now, touches.data(), touches.size(), &op);
     now += absl::Milliseconds(1);
     if (!allocates.is_zero()) {
@@ -59,6 +60,7 @@ struct Training {
   uint64_t last_buffer = 0;
   std::vector<uint64_t> weights, activations;
   int boundaries = 0;
+  uint64_t ops = 0;
 };
 
 int CountPrograms(const std::vector<v1::ClientMessage>& messages) {
@@ -157,6 +159,104 @@ TEST(StepWatchTest, EndOfTheStepIsSaidOnce) {
   ASSERT_FALSE(sent.empty());
   EXPECT_EQ(sent.back().step_digest().step_signature(), 0);
   EXPECT_LE(sent.size(), 2u);
+}
+
+// What a plan wants moved, and in or behind how many ops that was.
+struct RecordingSink : PlanSink {
+  explicit RecordingSink(const Training& training) : training(training) {}
+  void Post(const BufferMoves& moves) override {
+    for (const auto& leave : moves.leave) left.push_back({ops(), leave.buffer});
+    for (uint64_t buffer : moves.back) back.push_back({ops(), buffer});
+  }
+  void Drop() override { ++drops; }
+  uint64_t ops() const { return training.ops; }
+
+  const Training& training;
+  std::vector<std::pair<uint64_t, uint64_t>> left, back;
+  int drops = 0;
+};
+
+// The logical buffer of a size that does not persist leaves behind the op that
+// allocates it, and comes back `ahead` ops before its use.
+v1::Plan PlanFor(const v1::StepProgram& program, Bytes size, uint32_t ahead) {
+  v1::Plan plan;
+  plan.set_step_signature(program.step_signature());
+  uint32_t buffer = 0;
+  while (program.persistent(buffer) ||
+         program.buffer_bytes(buffer) != static_cast<uint64_t>(size.count())) {
+    ++buffer;
+  }
+  std::vector<uint32_t> users;
+  for (int op = 0; op < program.ops_size(); ++op) {
+    for (uint32_t access : program.ops(op).accesses()) {
+      if (access / 4 == buffer) users.push_back(op);
+    }
+  }
+  v1::PlanAbsence* absence = plan.add_absences();
+  absence->set_buffer(buffer);
+  absence->set_evict_after(users[0]);
+  absence->set_restore_at(users[1] - ahead);
+  absence->set_use(users[1]);
+  absence->set_returns(true);
+  return plan;
+}
+
+TEST(StepWatchTest, BuffersOfAPlanMoveAtItsOps) {
+  Training training(25);
+  const std::vector<v1::ClientMessage> sent = training.Run(40);
+  const v1::Plan plan = PlanFor(sent[0].step_program(), MiB(53), 6);
+  RecordingSink sink(training);
+  ASSERT_TRUE(training.watch.Follow(plan, &sink).ok());
+  const uint64_t ops = training.ops, buffers = training.last_buffer;
+  training.Run(3);
+  ASSERT_EQ(sink.left.size(), 3u);
+  ASSERT_EQ(sink.back.size(), 3u);
+  for (int step = 0; step < 3; ++step) {
+    // Activations 0 to 24 are used by ops 25 to 49 in reverse order; the first
+    // op counts as one.
+    EXPECT_EQ(sink.left[step].first, ops + step * 50 + 4);
+    EXPECT_EQ(sink.left[step].second, buffers + step * 25 + 4);
+    EXPECT_EQ(sink.back[step].first, ops + step * 50 + 50 - 3 - 6);
+    EXPECT_EQ(sink.back[step].second, sink.left[step].second);
+  }
+  training.watch.Unfollow();
+  training.Run(1);
+  EXPECT_EQ(sink.left.size(), 3u);
+  EXPECT_EQ(sink.drops, 0);
+}
+
+TEST(StepWatchTest, APlanForAnotherStepIsRefused) {
+  Training training(25);
+  const std::vector<v1::ClientMessage> sent = training.Run(40);
+  v1::Plan plan = PlanFor(sent[0].step_program(), MiB(53), 6);
+  RecordingSink sink(training);
+  training.watch.Forget();
+  EXPECT_FALSE(training.watch.Follow(plan, &sink).ok());
+  training.Run(1);
+  plan.set_step_signature(plan.step_signature() + 1);
+  EXPECT_FALSE(training.watch.Follow(plan, &sink).ok());
+  training.Run(1);
+  EXPECT_TRUE(sink.left.empty());
+}
+
+TEST(StepWatchTest, APlanEndsWithItsStep) {
+  Training training(25);
+  const std::vector<v1::ClientMessage> sent = training.Run(40);
+  RecordingSink sink(training);
+  ASSERT_TRUE(
+      training.watch.Follow(PlanFor(sent[0].step_program(), MiB(53), 6), &sink)
+          .ok());
+  for (int i = 0; i < 3000; ++i) {
+    const uint64_t buffer = ++training.last_buffer;
+    training.watch.Alloc(buffer, MiB(1000 + i), nullptr);
+    training.Op({{buffer, true}}, Bytes());
+    training.watch.Free(buffer);
+  }
+  EXPECT_EQ(sink.drops, 1);
+  sink.left.clear();
+  training.Run(40);
+  EXPECT_TRUE(sink.left.empty());
+  EXPECT_EQ(sink.drops, 1);
 }
 
 TEST(StepWatchTest, BeginningsOfStepsAreSaid) {
