@@ -60,7 +60,7 @@ absl::Status Admission::Run(absl::Time deadline) {
       return status;
     }
     if (!have_token) LetGo();
-    if (tries && !reserved && AwaitEviction()) continue;
+    if (tries && !reserved && device_.AwaitEviction(&demand_)) continue;
     if (round++ >= kPatience) token = true;
     status = Ask(deadline, token || holds_pins_);
     if (!status.ok()) {
@@ -172,14 +172,6 @@ absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
       break;
   }
   return absl::InvalidArgumentError("an address is in no live buffer");
-}
-
-bool Admission::AwaitEviction() {
-  if (!demand_.has_value()) {
-    if (!device_.plan_runner_.following()) return false;
-    demand_.emplace(device_.plan_runner_);
-  }
-  return demand_->AwaitEviction();
 }
 
 absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {

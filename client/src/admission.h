@@ -63,8 +63,6 @@ class Admission {
   // False when a buffer left again.
   absl::StatusOr<bool> RestoreMissing();
   absl::StatusOr<bool> RestoreOne(Target& target);
-  // False when nothing is on its way out by the plan.
-  bool AwaitEviction();
   absl::Status Ask(absl::Time deadline, bool overdraft);
   // Unpins, and gives what was reserved to the caches.
   void LetGo();

@@ -386,7 +386,10 @@ absl::Status Device::FindBuffer(const void* address, mets_buffer_info* info) {
 
 void Device::NoteAcquire(absl::Duration waited) {
   totals_.acquires.fetch_add(1, std::memory_order_relaxed);
-  if (waited <= absl::ZeroDuration()) return;
+  if (waited > absl::ZeroDuration()) NoteWait(waited);
+}
+
+void Device::NoteWait(absl::Duration waited) {
   totals_.waits.fetch_add(1, std::memory_order_relaxed);
   totals_.wait_ns.fetch_add(absl::ToInt64Nanoseconds(waited),
                             std::memory_order_relaxed);

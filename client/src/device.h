@@ -164,9 +164,9 @@ class Device {
 
   // Counts a request, and how long it waited (zero: not at all).
   void NoteAcquire(absl::Duration waited);
+  void NoteWait(absl::Duration waited);
 
   // --- reports
-  // --------------------------------------------------------------------
 
   // The stream has broken: nothing is said until the next snapshot, and no plan
   // is followed until the daemon sends one. Returns when nothing moves by it.
@@ -269,6 +269,9 @@ class Device {
   // TakeLocally for one range; when that fails, again whenever the plan has
   // evicted something.
   bool TakeOrAwait(Bytes size, ChunkSet* chunks);
+  // Waits until the plan has evicted something; false when nothing is on its
+  // way out that was due when the demand began. Begins the demand.
+  bool AwaitEviction(std::optional<PlanRunner::Demand>* demand);
 
   // Ranges and chunks (device_cache.cc).
   // Unmaps ranges that have been taken out of the cache and deletes them.

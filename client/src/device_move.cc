@@ -1,8 +1,7 @@
 // Device: eviction, restores and faults. Invariants:
-//  * evictions run one at a time (evicting_, held over the copy, which waits
-//  for
-//    nobody), so a buffer that left kEvicting does not come back to it before
-//    the evictor has looked;
+//  * evictions run one at a time (evicting_, held over the copy; an eviction
+//    waits for nobody), so a buffer that left kEvicting does not come back to
+//    it before the evictor has looked;
 //  * `chunks` is empty exactly in kSwapped and kRestoring;
 //  * a slot is read only in kRestoring, and written only in kEvicting;
 //  * a slot is of at most one buffer (slot_owners_), also when the daemon has

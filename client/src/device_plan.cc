@@ -94,12 +94,19 @@ bool Device::TakeOrAwait(Bytes size, ChunkSet* chunks) {
       *chunks = std::move(local[0]);
       return true;
     }
-    if (!demand.has_value()) {
-      if (!plan_runner_.following()) return false;
-      demand.emplace(plan_runner_);
-    }
-    if (!demand->AwaitEviction()) return false;
+    if (!AwaitEviction(&demand)) return false;
   }
+}
+
+bool Device::AwaitEviction(std::optional<PlanRunner::Demand>* demand) {
+  if (!demand->has_value()) {
+    if (!plan_runner_.following()) return false;
+    demand->emplace(plan_runner_);
+  }
+  const absl::Time start = absl::Now();
+  if (!(*demand)->AwaitEviction()) return false;
+  NoteWait(absl::Now() - start);
+  return true;
 }
 
 }  // namespace mets::client

@@ -147,6 +147,16 @@ class DevicePlanTest : public testing::Test {
     ++step_;
   }
 
+  // The plan moves a layer's activation in time.
+  void StepWithAbsence(int layer, int ahead) {
+    Step([&](int op) {
+      if (op == layer + 1) AwaitResident(activations_[layer], false);
+      if (op == Backward(layer) - ahead) {
+        AwaitResident(activations_[layer], true);
+      }
+    });
+  }
+
   // Until the device has told what the step does.
   void Learn() {
     for (int i = 0; i < 20 && program_.ops_size() == 0; ++i) {
@@ -313,8 +323,8 @@ TEST_F(DevicePlanTest, ASlotIsNotUsedWhileBytesOfTheStepBeforeLieInIt) {
   PlanActivation(3, 5);
   Follow();
   kept_ = 3;
-  char value = 3 + step_;
-  Step();
+  const char value = 3 + step_;
+  StepWithAbsence(3, 5);
   char* kept = activations_[3];
   // Clean in the plan's slot.
   ASSERT_EQ(EvictByOrder(kept, plan_.slots(0).slot()), v1::BUFFER_OUTCOME_DONE);
@@ -334,7 +344,7 @@ TEST_F(DevicePlanTest, WhoLosesItsSlotIsCopiedWhenItLeaves) {
   Follow();
   kept_ = 3;
   const char value = 3 + step_;
-  Step();
+  StepWithAbsence(3, 5);
   char* kept = activations_[3];
   kept_ = -1;
   Step([&](int op) {
