@@ -329,7 +329,10 @@ absl::Status Device::BeginSlow(const mets_access* accesses, size_t count,
   } else if (reserve) {
     admission.AddNew(Bytes(static_cast<int64_t>(expected_bytes)));
   }
-  return admission.Run(absl::Now() + options_.wait);
+  waits_.Enter();
+  const absl::Status status = admission.Run(absl::Now() + options_.wait);
+  waits_.Leave();
+  return status;
 }
 
 void Device::UnpinAll(Op* op) {

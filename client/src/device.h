@@ -31,6 +31,7 @@
 #include "client/src/step_meter.h"
 #include "client/src/step_watch.h"
 #include "client/src/uplink.h"
+#include "client/src/wait_clock.h"
 #include "common/device/map_driver.h"
 #include "mets/v1/session.pb.h"
 
@@ -302,7 +303,8 @@ class Device {
   Bytes CachedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The training step (device_steps.cc).
-  // Since a fixed moment, without what was waited at the gate.
+  // Since a fixed moment, without the time in which an op waited: at the gate,
+  // for memory, for its buffers.
   absl::Duration JobTime();
   void WatchBegin(const mets_access* accesses, size_t count, StepWatch::Op* op);
   void EndStep();
@@ -332,6 +334,7 @@ class Device {
   uint64_t recording_id_ ABSL_GUARDED_BY(record_mutex_) = 0;  // 0: none.
   std::unique_ptr<RecordFile> record_file_ ABSL_GUARDED_BY(record_mutex_);
 
+  WaitClock waits_;
   Gate gate_;
   StepWatch step_watch_;
   std::atomic<bool> hinted_{false};  // The program says where steps end.

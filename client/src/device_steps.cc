@@ -9,7 +9,7 @@ namespace mets::client {
 absl::Duration Device::JobTime() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return absl::DurationFromTimespec(now) - gate_.waited();
+  return absl::DurationFromTimespec(now) - waits_.waited();
 }
 
 void Device::WatchBegin(const mets_access* accesses, size_t count,

@@ -22,10 +22,11 @@ int64_t NowNs() {
 
 }  // namespace
 
-Gate::Gate(std::string device, Send send, Quiet quiet)
+Gate::Gate(std::string device, Send send, Quiet quiet, WaitClock* waits)
     : device_(std::move(device)),
       send_(std::move(send)),
-      quiet_(std::move(quiet)) {}
+      quiet_(std::move(quiet)),
+      waits_(*waits) {}
 
 void Gate::Enter() {
   uint64_t word = word_.load(std::memory_order_relaxed);
@@ -38,14 +39,12 @@ void Gate::Enter() {
     }
     absl::MutexLock lock(&mutex_);
     if (!open()) {
-      if (waiters_++ == 0) wait_since_ns_ = NowNs();
+      waits_.Enter();
+      ++waiters_;
       if (told_ended_) AskForTurn();
       while (!open()) changed_.Wait(&mutex_);
-      if (--waiters_ == 0) {
-        // In this order, for `waited`: sooner counted twice than not at all.
-        waited_ns_ += NowNs() - wait_since_ns_.load();
-        wait_since_ns_ = 0;
-      }
+      --waiters_;
+      waits_.Leave();
     }
     word = word_.load();
   }
@@ -190,12 +189,6 @@ void Gate::Poll() {
   const bool idle = state_ != State::kClosing && Running(word_.load()) == 0 &&
                     now - last_end_ns_.load() >= idle_ns_;
   if (late || idle) Shut(/*step_end=*/false);
-}
-
-absl::Duration Gate::waited() const {
-  const int64_t since = wait_since_ns_.load();
-  const int64_t now = since != 0 ? NowNs() - since : 0;
-  return absl::Nanoseconds(waited_ns_.load() + now);
 }
 
 }  // namespace mets::client

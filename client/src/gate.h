@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "client/src/wait_clock.h"
 #include "mets/v1/session.pb.h"
 
 namespace mets::client {
@@ -28,12 +28,13 @@ namespace mets::client {
 // the step's end); closed. An open turn or quantum ends by itself when no op
 // has run for as long as the order says.
 //
-// Thread-safe. `send` and `quiet` are called with the gate's lock.
+// Thread-safe. `send` and `quiet` are called with the gate's lock; `waits`
+// counts how long ops wait here.
 class Gate {
  public:
   using Send = std::function<void(v1::ClientMessage)>;
   using Quiet = std::function<bool()>;
-  Gate(std::string device, Send send, Quiet quiet);
+  Gate(std::string device, Send send, Quiet quiet, WaitClock* waits);
 
   bool gating() const { return gating_.load(std::memory_order_relaxed); }
   // Waits until an op may start, and counts it: each Enter has its Leave.
@@ -47,10 +48,6 @@ class Gate {
   void Open();
   // To be called every few milliseconds: closes what time closes.
   void Poll();
-
-  // How long at least one op has waited here, in all. Takes no lock: callers
-  // may hold locks that `send` and `quiet` take.
-  absl::Duration waited() const;
 
  private:
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
@@ -84,10 +81,8 @@ class Gate {
   // Ops of a step, once two steps had the same number; 0: not known.
   std::atomic<uint32_t> ops_in_step_{0};
   std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
-  // Written with the lock. wait_since_ns_: 0 while no op waits.
-  std::atomic<int64_t> wait_since_ns_{0};
-  std::atomic<int64_t> waited_ns_{0};
 
+  WaitClock& waits_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kFree;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace mets::client {
 namespace {
@@ -27,26 +28,29 @@ PlanGuide::PlanGuide(const steps::StepRecorder& recorder, const v1::Plan& plan,
                      PlanSink* sink)
     : recorder_(recorder),
       sink_(sink),
-      version_(recorder.version()),
+      program_(recorder.program_number()),
       follower_(*recorder.program(), ToStepPlan(plan)) {}
 
-bool PlanGuide::Begin() {
-  if (recorder_.program() == nullptr || recorder_.version() != version_) {
-    sink_->Drop();
-    return false;
-  }
+void PlanGuide::Begin() {
+  if (recorder_.program_number() != program_) return;
   const steps::StepPoint& point = recorder_.point();
   follower_.Begin(point.position, point.boundary, &due_);
   PostMoves();
-  return true;
 }
 
-void PlanGuide::Used(std::vector<uint64_t>* buffers) {
-  std::sort(buffers->begin(), buffers->end());
-  buffers->erase(std::unique(buffers->begin(), buffers->end()), buffers->end());
-  for (uint64_t buffer : *buffers) {
-    const std::optional<uint32_t> logical = recorder_.LogicalOf(buffer);
-    if (logical.has_value()) follower_.Used(*logical, &due_);
+void PlanGuide::Used(std::vector<UsedBuffer>* buffers) {
+  if (recorder_.program_number() != program_) return;
+  // Of one buffer, its allocation first.
+  std::sort(buffers->begin(), buffers->end(),
+            [](const UsedBuffer& a, const UsedBuffer& b) {
+              return a.buffer != b.buffer ? a.buffer < b.buffer
+                                          : a.fresh > b.fresh;
+            });
+  uint64_t before = 0;
+  for (const UsedBuffer& used : *buffers) {
+    if (std::exchange(before, used.buffer) == used.buffer) continue;
+    const std::optional<uint32_t> logical = recorder_.LogicalOf(used.buffer);
+    if (logical.has_value()) follower_.Used(*logical, used.fresh, &due_);
   }
   PostMoves();
 }

@@ -12,6 +12,12 @@
 
 namespace mets::client {
 
+// A buffer that an op has used.
+struct UsedBuffer {
+  uint64_t buffer = 0;
+  bool fresh = false;  // The op has allocated it.
+};
+
 // A PlanFollower that is told of buffers, and tells a sink of buffers. Not
 // thread-safe; the recorder and the sink must outlive it.
 class PlanGuide {
@@ -20,18 +26,20 @@ class PlanGuide {
   PlanGuide(const steps::StepRecorder& recorder, const v1::Plan& plan,
             PlanSink* sink);
 
-  // The recorder's latest op begins. False: logical buffers mean something else
-  // now, and the plan has ended (PlanSink::Drop).
-  bool Begin();
+  // The recorder's latest op begins. While another step repeats, or none, the
+  // plan rests.
+  void Begin();
   // An op has ended that used these; in any order, perhaps several times.
-  void Used(std::vector<uint64_t>* buffers);
+  void Used(std::vector<UsedBuffer>* buffers);
+  // The plan has ended; nothing but the destructor may follow.
+  void End() { sink_->Drop(); }
 
  private:
   void PostMoves();
 
   const steps::StepRecorder& recorder_;
   PlanSink* const sink_;
-  const uint64_t version_;  // The recorder's.
+  const uint64_t program_;  // The recorder's program_number().
   steps::PlanFollower follower_;
   steps::PlanMoves due_;
   BufferMoves moves_;

@@ -24,7 +24,7 @@ class PlanSink {
  public:
   virtual ~PlanSink() = default;
   virtual void Post(const BufferMoves& moves) = 0;
-  // The step is another one: the plan has ended.
+  // metsd is told of another step: the plan has ended.
   virtual void Drop() = 0;
 };
 

@@ -60,8 +60,8 @@ void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {
     recorder_.Alloc(buffer, bytes, op->id, op->signature);
   }
   if (guide_ == nullptr) return;
-  std::vector<uint64_t> outside_of_ops;
-  (op != nullptr ? op->used : outside_of_ops).push_back(buffer);
+  std::vector<UsedBuffer> outside_of_ops;
+  (op != nullptr ? op->used : outside_of_ops).push_back({buffer, true});
   if (op == nullptr) guide_->Used(&outside_of_ops);
 }
 
@@ -87,11 +87,8 @@ void StepWatch::Unfollow() {
 }
 
 void StepWatch::GuideBegin(const steps::Touch* touches, size_t count, Op* op) {
-  if (!guide_->Begin()) {
-    guide_ = nullptr;
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) op->used.push_back(touches[i].key);
+  guide_->Begin();
+  for (size_t i = 0; i < count; ++i) op->used.push_back({touches[i].key});
 }
 
 void StepWatch::AddProgram(std::vector<v1::ClientMessage>* messages) {
@@ -145,8 +142,10 @@ std::vector<v1::ClientMessage> StepWatch::Report(absl::Duration now) {
   absl::MutexLock lock(&mutex_);
   if (!stirred_ || now < next_digest_) return messages;
   if (recorder_.program() != nullptr && !sent()) {
+    if (guide_ != nullptr) guide_->End();
+    guide_ = nullptr;
     AddProgram(&messages);
-    sent_version_ = recorder_.version();
+    sent_program_ = recorder_.program_number();
   }
   const uint64_t signature = sent() ? recorder_.program()->signature : 0;
   // That there is no step is said once.
@@ -160,7 +159,7 @@ std::vector<v1::ClientMessage> StepWatch::Report(absl::Duration now) {
 
 void StepWatch::Forget() {
   absl::MutexLock lock(&mutex_);
-  sent_version_ = digest_signature_ = 0;
+  sent_program_ = digest_signature_ = 0;
   next_digest_ = absl::ZeroDuration();
 }
 
@@ -173,7 +172,7 @@ uint32_t StepWatch::LogicalOf(uint64_t buffer) {
 
 uint64_t StepWatch::version() {
   absl::MutexLock lock(&mutex_);
-  return sent() ? sent_version_ : 0;
+  return sent() ? recorder_.version() : 0;
 }
 
 }  // namespace mets::client

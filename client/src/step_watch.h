@@ -33,7 +33,7 @@ class StepWatch {
     steps::OpId id;
     uint64_t signature = 0;  // 0: it is not watched.
     // What it touches or allocates, while a plan is followed.
-    std::vector<uint64_t> used;
+    std::vector<UsedBuffer> used;
 
     void Reset() {
       id = steps::OpId();
@@ -61,7 +61,8 @@ class StepWatch {
   // metsd knows nothing.
   void Forget();
 
-  // Follows a plan instead of the one before, until the step is another one.
+  // Follows a plan instead of the one before, whenever its step repeats, until
+  // metsd is told of another one.
   // FAILED_PRECONDITION: the plan is not for the program that was sent last,
   // and none is followed.
   absl::Status Follow(const v1::Plan& plan, PlanSink* sink);
@@ -75,7 +76,7 @@ class StepWatch {
  private:
   bool sent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return recorder_.program() != nullptr &&
-           sent_version_ == recorder_.version();
+           sent_program_ == recorder_.program_number();
   }
   void GuideBegin(const steps::Touch* touches, size_t count, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -92,7 +93,7 @@ class StepWatch {
   absl::Duration latest_ ABSL_GUARDED_BY(mutex_);
   absl::Duration step_began_ ABSL_GUARDED_BY(mutex_);
   bool stirred_ ABSL_GUARDED_BY(mutex_) = false;  // Ops since the last digest.
-  uint64_t sent_version_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_program_ ABSL_GUARDED_BY(mutex_) = 0;  // Its number.
   uint64_t digest_signature_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration next_digest_ ABSL_GUARDED_BY(mutex_);
 };
