@@ -4,15 +4,23 @@
 // two holders, that bytes never cross domains, that every request is answered
 // once and that every restored buffer finds its bytes.
 //
-// A program that fails is printed as a list of operations; once understood, it
-// becomes an entry of kRegressions.
+// METS_FUZZ_OPS says how many operations run in all (90,000; ten million take
+// some minutes), METS_FUZZ_SEED from which seed on (1): a program has 300
+// operations, each has its own seed, and its policy follows from that. So
+//   METS_FUZZ_OPS=2500000 METS_FUZZ_SEED=8335 core_fuzz_test
+// is the second quarter of ten million. A program that fails is printed as a
+// list of operations where METS_FUZZ_PRINT is set; once understood, it becomes
+// an entry of ProgramsThatFailedOnceRun.
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <random>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "daemon/policy/registry.h"
 #include "tests/daemon/core/fake_sessions.h"
 #include "tests/fuzz/core_program.h"
 
@@ -26,6 +34,9 @@ std::string JobName(uint64_t job) { return "job" + std::to_string(job % 4); }
 
 class Runner {
  public:
+  explicit Runner(const std::string& policy)
+      : cluster_(Config(kPoolMib), policy) {}
+
   void Run(const Program& program) {
     for (const Op& op : program) {
       std::visit([this](const auto& o) { Do(o); }, op);
@@ -200,7 +211,7 @@ class Runner {
     EXPECT_TRUE(cluster_.core().GetStatus().jobs.empty());
   }
 
-  FakeCluster cluster_{Config(kPoolMib)};
+  FakeCluster cluster_;
   std::set<SessionId> restarted_;
 };
 
@@ -260,6 +271,11 @@ void Runner::Do(const GarbageOp& op) {
 class Generator {
  public:
   explicit Generator(uint64_t seed) : random_(seed) {}
+
+  std::string Policy() {
+    const std::vector<std::string> names = policy::PolicyNames();
+    return names[Below(names.size())];
+  }
 
   Program Make(int length) {
     Program program = {Open(), Open(), Open()};
@@ -341,33 +357,44 @@ class Generator {
 
 // --- tests -------------------------------------------------------------------
 
-// METS_FUZZ_SEED runs one seed; METS_FUZZ_PROGRAMS that many programs.
 uint64_t FromEnvironment(const char* name, uint64_t fallback) {
   const char* text = std::getenv(name);
   return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
 }
 
+constexpr uint64_t kOpsOfAProgram = 300;
+
+struct Regression {
+  std::string policy;
+  Program program;
+};
+
 TEST(CoreFuzzTest, RandomProgramsKeepEveryInvariant) {
-  const uint64_t first = FromEnvironment("METS_FUZZ_SEED", 1);
-  const uint64_t count = FromEnvironment("METS_FUZZ_PROGRAMS", 300);
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE(seed);
-    const Program program = Generator(seed).Make(300);
-    Runner().Run(program);
+  const uint64_t ops = FromEnvironment("METS_FUZZ_OPS", 90'000);
+  uint64_t seed = FromEnvironment("METS_FUZZ_SEED", 1);
+  uint64_t done = 0;
+  for (; done < ops; done += kOpsOfAProgram, ++seed) {
+    Generator generator(seed);
+    const std::string policy = generator.Policy();
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", policy ", policy));
+    const Program program = generator.Make(kOpsOfAProgram);
+    Runner(policy).Run(program);
     if (HasFailure()) {
       if (std::getenv("METS_FUZZ_PRINT") != nullptr) {
-        ADD_FAILURE() << "seed " << seed << ":\n" << Text(program);
+        ADD_FAILURE() << Text(program);
       }
       return;
     }
   }
+  std::cout << "operations: " << done << std::endl;
 }
 
 TEST(CoreFuzzTest, ProgramsThatFailedOnceRun) {
-  const std::vector<Program> regressions = {};
-  for (const Program& program : regressions) {
-    SCOPED_TRACE(Text(program));
-    Runner().Run(program);
+  const std::vector<Regression> regressions = {};
+  for (const Regression& regression : regressions) {
+    SCOPED_TRACE(absl::StrCat("policy ", regression.policy, "\n",
+                              Text(regression.program)));
+    Runner(regression.policy).Run(regression.program);
   }
 }
 
