@@ -55,6 +55,11 @@ void TurnScheduler::Send(TurnMember& member, bool open, GateMoment moment,
   orders_.push_back(std::move(order));
 }
 
+void TurnScheduler::SendOpen(const TurnParty& party, TurnMember& member) {
+  Send(member, true, party.quantum ? GateMoment::kNow : GateMoment::kStepEnd,
+       party.quantum ? kIdleQuantum : kIdleTurn);
+}
+
 void TurnScheduler::Join(const TurnFacts& facts) {
   const bool first = parties_.count(facts.job) == 0;
   TurnParty& party = parties_[facts.job];
@@ -70,9 +75,7 @@ void TurnScheduler::Join(const TurnFacts& facts) {
     party.opened = now_;
     Close(party, GateMoment::kNow);
   } else if (party.phase == Phase::kOpen) {
-    const bool q = party.quantum;
-    Send(member, true, q ? GateMoment::kNow : GateMoment::kStepEnd,
-         q ? kIdleQuantum : kIdleTurn);
+    SendOpen(party, member);
   } else {
     Send(member, false, GateMoment::kNow, absl::ZeroDuration());
   }
@@ -129,8 +132,13 @@ void TurnScheduler::OnWanted(absl::Time now, const TurnWanted& wanted) {
       party->phase == Phase::kFree) {
     return;
   }
-  member->wants = true;
   party->last_seen = now;
+  if (party->phase == Phase::kOpen && party->quantum && member->ended) {
+    // It was idle; others of its job were not.
+    SendOpen(*party, *member);
+    return;
+  }
+  member->wants = true;
   if (party->wants) return;
   party->wants = true;
   party->wanted = now;
@@ -173,6 +181,7 @@ void TurnScheduler::End(TurnParty& party) {
   party.pass += absl::ToDoubleSeconds(computed) / party.weight;
   party.phase = Phase::kClosed;
   party.ended = now_;
+  party.wanted = now_;  // So far it has waited for none but itself.
   party.last_seen = std::max(party.last_seen, now_ - (had - computed));
 }
 
@@ -204,8 +213,7 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
   ++(party.quantum ? quanta_ : turns_);
   for (auto& [id, member] : party.members) {
     member.wants = false;
-    Send(member, true, party.quantum ? GateMoment::kNow : GateMoment::kStepEnd,
-         party.quantum ? kIdleQuantum : kIdleTurn);
+    SendOpen(party, member);
   }
 }
 

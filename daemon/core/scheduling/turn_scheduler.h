@@ -139,6 +139,8 @@ class TurnScheduler {
   void EndIfAllHave(TurnParty& party);
   void Send(TurnMember& member, bool open, GateMoment moment,
             absl::Duration idle);
+  // As its party has the device.
+  void SendOpen(const TurnParty& party, TurnMember& member);
 
   const TurnOptions options_;
   ThrashMeter thrash_;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "tests/daemon/core/scheduling/fake_jobs.h"
 
 namespace mets::core {
@@ -337,6 +341,82 @@ TEST(TurnSchedulerTest, GarbageChangesNothing) {
   turns.OnEnded(jobs.now(), ended);
   jobs.Run(absl::Seconds(10));
   EXPECT_GE(jobs.turns().turns_total(), 90);
+}
+
+// Sessions driven by hand: 1 and 2 of job "a", 3 of job "b", whose needs lead
+// to quanta. The job "a" has the device first.
+class QuantaTest : public ::testing::Test {
+ protected:
+  QuantaTest() : turns_(Options()) {
+    turns_.Update(now_, Facts());
+    for (uint64_t id : {1, 2, 3}) {
+      turns_.OnNeed({SessionId(id), "host0", MiB(id == 3 ? 900 : 450),
+                     MiB(id == 3 ? 600 : 300), absl::Milliseconds(100)});
+    }
+    Advance();
+    EXPECT_EQ(turns_.mode(), SharingMode::kQuanta);
+    EXPECT_TRUE(told_[1].open && told_[2].open && !told_[3].open);
+    End(3);
+  }
+
+  std::vector<TurnFacts> Facts() const {
+    std::vector<TurnFacts> all;
+    for (uint64_t id : {1, 2, 3}) {
+      TurnFacts facts;
+      facts.session = SessionId(id);
+      facts.job = {DomainId(1), id == 3 ? "b" : "a"};
+      facts.last_active = now_;
+      all.push_back(facts);
+    }
+    return all;
+  }
+  void Advance() {
+    for (GateOrder& order : turns_.Advance(now_)) {
+      told_[order.session.value()] = std::move(order);
+    }
+  }
+  void Pass(absl::Duration time) {
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ += absl::Seconds(1);
+      turns_.Update(now_, Facts());
+      Advance();
+    }
+  }
+  void Want(uint64_t id) {
+    turns_.OnWanted(now_, {SessionId(id), "host0", told_[id].order});
+    Advance();
+  }
+  void End(uint64_t id) {
+    TurnEnded ended;
+    ended.session = SessionId(id);
+    ended.order = told_[id].order;
+    turns_.OnEnded(now_, ended);
+    Advance();
+  }
+
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  TurnScheduler turns_;
+  std::map<uint64_t, GateOrder> told_;
+};
+
+TEST_F(QuantaTest, WhoAsksWhileItHasTheDeviceHasNotWaited) {
+  Want(1);
+  Pass(absl::Seconds(28));
+  Want(3);
+  Pass(absl::Seconds(1));
+  End(1);
+  End(2);
+  EXPECT_TRUE(told_[3].open);
+  EXPECT_FALSE(told_[1].open);
+}
+
+TEST_F(QuantaTest, AProcessThatWasIdleGoesOnWhileItsJobHasTheDevice) {
+  End(1);
+  Pass(absl::Seconds(1));
+  const OrderId before = told_[1].order;
+  Want(1);
+  EXPECT_TRUE(told_[1].open);
+  EXPECT_NE(told_[1].order, before);
 }
 
 }  // namespace
