@@ -69,7 +69,7 @@ Bytes Evictor::Allowance(const Session& session, const ReclaimGoal& goal,
 
 void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
                      VictimWalk* walk, Round* round) {
-  const Session& session = *candidate.session;
+  const Session& session = *candidate.owner->session;
   const Bytes size = candidate.buffer->size;
   const Bytes allowance = Allowance(session, goal, round);
   if (allowance < size) {
@@ -89,7 +89,7 @@ void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
 
 bool Evictor::LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
                         VictimWalk* walk, Round* round) {
-  const Session& session = *candidate.session;
+  const Session& session = *candidate.owner->session;
   Buffer& buffer = *candidate.buffer;
   auto lack = round->lacks.find(session.domain);
   // Where one did not fit, no larger one does.
@@ -117,15 +117,15 @@ bool Evictor::LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
 void Evictor::Take(const Candidate& candidate, const ReclaimGoal& goal,
                    bool reused, Round* round) {
   const Bytes size = candidate.buffer->size;
-  Share& share = round->shares[candidate.session->id];
+  Share& share = round->shares[candidate.owner->session->id];
   if (share.session == nullptr) {
-    share.session = state_.sessions.Find(candidate.session->id);
+    share.session = state_.sessions.Find(candidate.owner->session->id);
+    share.owner = candidate.owner;
   }
   share.named += size;
-  share.buffers.push_back(candidate.buffer);
-  share.reused.push_back(reused);
+  share.buffers.push_back({candidate.buffer, reused});
   // Spares count as well: the client may have to take them instead.
-  round->takable[candidate.session->job] -= size;
+  round->takable[share.session->job] -= size;
   if (round->only_spares) {
     round->spare += size;
     ++round->spares;
@@ -169,12 +169,13 @@ void Evictor::Issue(size_t device, Share& share) {
   action.session = share.session->id;
   action.device = state_.devices[device].config.name;
   action.target = share.target;
-  for (size_t i = 0; i < share.buffers.size(); ++i) {
-    Buffer& buffer = *share.buffers[i];
-    const Slot& slot = state_.swap.Find(buffer.slot)->slot;
+  order.candidates.reserve(share.buffers.size());
+  action.candidates.reserve(share.buffers.size());
+  for (const auto& [buffer, reused] : share.buffers) {
+    const Slot& slot = state_.swap.Find(buffer->slot)->slot;
     order.candidates.push_back(
-        {buffer.id, buffer.slot, buffer.size, share.reused[i]});
-    action.candidates.push_back({buffer.id, slot});
+        {buffer->id, buffer->slot, buffer->size, reused});
+    action.candidates.push_back({buffer->id, slot});
     for (const SlotPiece& piece : slot.pieces) {
       bool& certain = share.session->extents[piece.extent];
       if (certain) continue;
@@ -184,13 +185,13 @@ void Evictor::Issue(size_t device, Share& share) {
     }
   }
   action.order = state_.orders.Add(std::move(order)).id;
-  for (size_t i = 0; i < share.buffers.size(); ++i) {
-    share.buffers[i]->order = action.order;
-    share.buffers[i]->left = false;
-    share.buffers[i]->clean = share.reused[i];
+  for (const auto& [buffer, reused] : share.buffers) {
+    buffer->order = action.order;
+    buffer->left = false;
+    buffer->clean = reused;
   }
   state_.Send(std::move(action));
-  state_.RefreshVictims(share.session->id);
+  state_.devices[device].victims.LeaveOut(*share.owner);
 }
 
 // Only when not enough was found: it looks at every session.

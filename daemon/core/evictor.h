@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "daemon/core/reclaim_goal.h"
 #include "daemon/core/state.h"
 #include "daemon/core/swap_space.h"
@@ -36,10 +37,14 @@ class Evictor {
   // One session's share.
   struct Share {
     Session* session = nullptr;
+    VictimOwner* owner = nullptr;
     Bytes target;
     Bytes named;  // Sizes of all candidates.
-    std::vector<Buffer*> buffers;
-    std::vector<bool> reused;
+    struct Named {
+      Buffer* buffer;
+      bool reused;  // Its slot.
+    };
+    absl::InlinedVector<Named, 6> buffers;
   };
   struct Round {
     Bytes chosen;  // Without spares.

@@ -62,6 +62,7 @@ void SessionIntake::OnOpened(const SessionOpened& input) {
       state_.sessions.Add(input.session, input.domain, input.job);
   session.awaits_snapshot = input.expects_snapshot;
   session.recovering = input.expects_snapshot;
+  state_.may_recover |= session.recovering;
   SetWishes(input, *session.job);
   TakeOverRecord(input.recovers, session);
   SendWelcome(session);
@@ -151,6 +152,7 @@ void SessionIntake::OnExpected(const ExpectSession& input) {
   Session& session =
       state_.sessions.Add(input.session, input.domain, input.job);
   session.presence = Presence::kExpected;
+  state_.may_recover = true;
   for (const auto& [name, bytes] : input.held) {
     size_t index = 0;
     Device* device = state_.FindDevice(name, &index);

@@ -11,6 +11,7 @@ Session& SessionTable::Add(SessionId id, DomainId domain,
   auto [it, added] = sessions_.try_emplace(id);
   METS_CHECK(added) << "session " << id << " exists";
   Session& session = it->second;
+  by_id_[id] = &session;
   session.id = id;
   session.domain = domain;
   session.holdings.resize(devices_);
@@ -37,12 +38,13 @@ void SessionTable::Remove(SessionId id, absl::Time now) {
   for (size_t i = 0; i < devices_; ++i) {
     AddTotals(it->second.holdings[i].totals, &job.devices[i].ended);
   }
+  by_id_.erase(id);
   sessions_.erase(it);
 }
 
 Session* SessionTable::Find(SessionId id) {
-  auto it = sessions_.find(id);
-  return it == sessions_.end() ? nullptr : &it->second;
+  auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : it->second;
 }
 
 Job* SessionTable::FindJob(DomainId domain, const std::string& name) {
@@ -53,7 +55,7 @@ Job* SessionTable::FindJob(DomainId domain, const std::string& name) {
 Bytes SessionTable::JobBytes(const Job& job, size_t device) const {
   Bytes sum = job.devices[device].pending;
   for (SessionId id : job.sessions) {
-    sum += sessions_.at(id).holdings[device].bytes();
+    sum += by_id_.find(id)->second->holdings[device].bytes();
   }
   return sum;
 }

@@ -5,6 +5,12 @@
 #include "common/base/check.h"
 
 namespace mets::core {
+namespace {
+
+// Of one Step, at most; together below 1 KiB, which malloc gives fast.
+constexpr size_t kUsualActions = 6;
+
+}  // namespace
 
 State::State(CoreConfig core_config,
              std::unique_ptr<VictimPolicy> victim_policy)
@@ -20,11 +26,10 @@ State::State(CoreConfig core_config,
   }
 }
 
-void State::Send(SessionAction action) { actions.push_back(std::move(action)); }
-
-void State::Send(MemoryAction action) { actions.push_back(std::move(action)); }
-
-void State::Send(PlanTask task) { actions.push_back(std::move(task)); }
+void State::Send(Action action) {
+  if (actions.empty()) actions.reserve(kUsualActions);
+  actions.push_back(std::move(action));
+}
 
 Device* State::FindDevice(const std::string& name, size_t* index) {
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -44,13 +49,14 @@ bool State::JobActive(const Job& job) const {
   return now - job.last_active < kIdleAfter;
 }
 
-bool State::Recovering() const {
-  if (now >= grace_end()) return false;
+bool State::Recovering() {
+  if (!may_recover || now >= grace_end()) return false;
   for (const auto& [id, session] : sessions.all()) {
     if (session.presence == Presence::kExpected || session.recovering) {
       return true;
     }
   }
+  may_recover = false;
   return false;
 }
 

@@ -70,17 +70,16 @@ struct State {
   State(CoreConfig core_config, std::unique_ptr<VictimPolicy> victim_policy);
 
   // Queues an action.
-  void Send(SessionAction action);
-  void Send(MemoryAction action);
-  void Send(PlanTask task);
+  void Send(Action action);
 
   // The device called `name` (the first when empty); null when there is none.
   Device* FindDevice(const std::string& name, size_t* index);
   // The session, if what it says counts: connected, not refused.
   Session* Speaker(SessionId id);
   bool JobActive(const Job& job) const;
-  // True while sessions of an earlier daemon may still come back.
-  bool Recovering() const;
+  // True while sessions of an earlier daemon may still come back. Looks at all
+  // sessions only while some may.
+  bool Recovering();
   absl::Time grace_end() const { return started + config.recovery_grace; }
   // Something may have become possible on every device.
   void StirAll();
@@ -111,6 +110,8 @@ struct State {
   IdCounter<ChunkId> chunk_ids;
   // Sessions that may be unresponsive.
   std::set<SessionId> unresponsive;
+  // Sessions of an earlier daemon may be expected, or on their way back.
+  bool may_recover = false;
   // Somebody may have to be told that memory is short, or no longer.
   bool tight_stir = false;
   absl::Time tight_end = absl::InfiniteFuture();  // The next end, or earlier.

@@ -99,22 +99,28 @@ std::optional<SlotId> SwapBook::Allocate(DomainId domain, Bytes size,
   entry.domain = domain;
   entry.owner = owner;
   Count(entry) += size;
-  slots_.emplace_hint(slots_.end(), id, std::move(entry));
+  slots_.emplace(id, std::move(entry));
   return id;
 }
 
-bool SwapBook::TakePieces(DomainId domain, Bytes size,
-                          std::vector<SlotPiece>* pieces) {
+bool SwapBook::TakePieces(DomainId domain, Bytes size, Pieces* pieces) {
   const auto usable = [&](const ExtentEntry& extent) {
     return extent.domain == domain && extent.state == ExtentState::kReady &&
            !extent.space.free().is_zero();
   };
+  const auto take_whole = [&](ExtentEntry& extent) {
+    if (!usable(extent)) return false;
+    const auto offset = extent.space.TakeWhole(size);
+    if (offset) pieces->push_back({extent.id, *offset, size});
+    return offset.has_value();
+  };
+  ExtentId& last = last_[domain];
+  const auto it = extents_.find(last);
+  if (it != extents_.end() && take_whole(it->second)) return true;
   for (auto& [id, extent] : extents_) {
-    if (!usable(extent)) continue;
-    if (const auto offset = extent.space.TakeWhole(size)) {
-      pieces->push_back({id, *offset, size});
-      return true;
-    }
+    if (id == last || !take_whole(extent)) continue;
+    last = id;
+    return true;
   }
   if (DomainFree(domain) < size) return false;
   Bytes left = size;
@@ -131,23 +137,30 @@ bool SwapBook::TakePieces(DomainId domain, Bytes size,
   return false;
 }
 
-void SwapBook::GivePieces(const std::vector<SlotPiece>& pieces) {
+void SwapBook::GivePieces(const Pieces& pieces) {
   for (const SlotPiece& piece : pieces) {
     extents_.at(piece.extent).space.Give(piece.offset, piece.size);
   }
 }
 
 Bytes& SwapBook::Count(const SlotEntry& entry) {
-  return bytes_[{entry.owner.device, entry.state}];
+  const size_t device = entry.owner.device;
+  if (bytes_.size() <= device) bytes_.resize(device + 1);
+  return bytes_[device][static_cast<size_t>(entry.state)];
+}
+
+SlotEntry& SwapBook::GetSlot(SlotId id) {
+  auto it = slots_.find(id);
+  METS_CHECK(it != slots_.end()) << "no slot " << id;
+  return it->second;
 }
 
 void SwapBook::Free(SlotId id) {
-  auto it = slots_.find(id);
-  METS_CHECK(it != slots_.end()) << "no slot " << id;
-  ForgetClean(it->second);
-  Count(it->second) -= it->second.size;
-  GivePieces(it->second.slot.pieces);
-  slots_.erase(it);
+  const SlotEntry& entry = GetSlot(id);
+  ForgetClean(entry);
+  Count(entry) -= entry.size;
+  GivePieces(entry.slot.pieces);
+  slots_.erase(id);
 }
 
 void SwapBook::SetBuffer(SlotId id, BufferId buffer) {
@@ -157,36 +170,34 @@ void SwapBook::SetBuffer(SlotId id, BufferId buffer) {
 }
 
 void SwapBook::SetState(SlotId id, SlotState state) {
-  auto it = slots_.find(id);
-  METS_CHECK(it != slots_.end()) << "no slot " << id;
   METS_CHECK(state != SlotState::kClean) << "slot " << id << " without a time";
-  ForgetClean(it->second);
-  Count(it->second) -= it->second.size;
-  it->second.state = state;
-  Count(it->second) += it->second.size;
+  SlotEntry& entry = GetSlot(id);
+  ForgetClean(entry);
+  Count(entry) -= entry.size;
+  entry.state = state;
+  Count(entry) += entry.size;
 }
 
 void SwapBook::SetClean(SlotId id, absl::Time last_use) {
   SetState(id, SlotState::kOrdered);
-  SlotEntry& entry = slots_.find(id)->second;
+  SlotEntry& entry = GetSlot(id);
   Count(entry) -= entry.size;
   entry.state = SlotState::kClean;
-  entry.last_use = last_use;
   Count(entry) += entry.size;
   DomainClean& clean = clean_[entry.domain];
-  clean.slots.emplace(last_use, id);
+  entry.clean = clean.slots.emplace(last_use, id).first;
   clean.bytes += entry.size;
 }
 
 void SwapBook::ForgetClean(const SlotEntry& entry) {
   if (entry.state != SlotState::kClean) return;
   auto it = clean_.find(entry.domain);
-  it->second.slots.erase({entry.last_use, entry.slot.id});
+  it->second.slots.erase(entry.clean);
   it->second.bytes -= entry.size;
   if (it->second.slots.empty()) clean_.erase(it);
 }
 
-const SwapBook::CleanSlots& SwapBook::Clean(DomainId domain) const {
+const CleanSlots& SwapBook::Clean(DomainId domain) const {
   static const auto& none = *new CleanSlots();
   auto it = clean_.find(domain);
   return it == clean_.end() ? none : it->second.slots;
@@ -203,13 +214,13 @@ const SlotEntry* SwapBook::Find(SlotId id) const {
 }
 
 Bytes SwapBook::bytes(size_t device, SlotState state) const {
-  auto it = bytes_.find({device, state});
-  return it == bytes_.end() ? Bytes() : it->second;
+  return device < bytes_.size() ? bytes_[device][static_cast<size_t>(state)]
+                                : Bytes();
 }
 
 absl::Status SwapBook::Check() const {
   std::map<ExtentId, Bytes> used;
-  std::map<std::pair<size_t, SlotState>, Bytes> sums;
+  std::vector<std::array<Bytes, kSlotStates>> sums(bytes_.size());
   for (const auto& [id, entry] : slots_) {
     Bytes sum;
     for (const SlotPiece& piece : entry.slot.pieces) {
@@ -222,7 +233,7 @@ absl::Status SwapBook::Check() const {
             absl::StrCat("slot ", id.value(), " lies in a wrong extent"));
       }
     }
-    sums[{entry.owner.device, entry.state}] += entry.size;
+    sums[entry.owner.device][static_cast<size_t>(entry.state)] += entry.size;
     if (sum != entry.size) {
       return absl::InternalError(absl::StrCat(
           "slot ", id.value(), " has pieces of ", sum.count(), " bytes"));
@@ -241,11 +252,8 @@ absl::Status SwapBook::Check() const {
     return absl::InternalError(absl::StrCat("extents of ", total.count(),
                                             " bytes, limit ", limit_.count()));
   }
-  for (const auto& [key, bytes] : bytes_) {
-    if (bytes == sums[key]) continue;
-    return absl::InternalError(absl::StrCat(
-        "device ", key.first, ": slots in state ", static_cast<int>(key.second),
-        " have ", sums[key].count(), " bytes, not ", bytes.count()));
+  if (sums != bytes_) {
+    return absl::InternalError("slots have other sizes than the book says");
   }
   return CheckClean();
 }
@@ -257,7 +265,9 @@ absl::Status SwapBook::CheckClean() const {
     if (entry.state != SlotState::kClean) continue;
     ++clean;
     sums[entry.domain] += entry.size;
-    if (Clean(entry.domain).count({entry.last_use, id}) == 0) {
+    const CleanSlots& listed = Clean(entry.domain);
+    const auto it = listed.find(*entry.clean);
+    if (it == listed.end() || it->second != id) {
       return absl::InternalError(
           absl::StrCat("slot ", id.value(), " is clean and not listed"));
     }

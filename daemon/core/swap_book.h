@@ -2,12 +2,14 @@
 #ifndef METS_DAEMON_CORE_SWAP_BOOK_H_
 #define METS_DAEMON_CORE_SWAP_BOOK_H_
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
@@ -23,6 +25,10 @@ enum class SlotState {
   kFull,     // Holds the bytes of a swapped buffer.
   kClean,    // Holds the bytes of a resident buffer as well.
 };
+inline constexpr size_t kSlotStates = 3;
+
+// Slots and when their buffers were last used.
+using CleanSlots = std::set<std::pair<absl::Time, SlotId>>;
 
 // Whose slot it is.
 struct SlotOwner {
@@ -37,7 +43,7 @@ struct SlotEntry {
   DomainId domain;
   SlotOwner owner;
   SlotState state = SlotState::kOrdered;
-  absl::Time last_use;  // Of kClean.
+  CleanSlots::iterator clean;  // kClean: its place among its domain's.
 };
 
 enum class ExtentState { kCreating, kReady, kDraining, kDestroying };
@@ -93,12 +99,13 @@ class SwapBook {
   // To kClean; its buffer was last used then.
   void SetClean(SlotId id, absl::Time last_use);
   // Clean slots of a domain, least recently used first, and their sizes' sum.
-  using CleanSlots = std::set<std::pair<absl::Time, SlotId>>;
   const CleanSlots& Clean(DomainId domain) const;
   Bytes CleanBytes(DomainId domain) const;
   // Null when there is no such slot. Valid until it is freed.
   const SlotEntry* Find(SlotId id) const;
-  const std::map<SlotId, SlotEntry>& slots() const { return slots_; }
+  // In no particular order.
+  using Slots = absl::node_hash_map<SlotId, SlotEntry>;
+  const Slots& slots() const { return slots_; }
 
   // Bytes of a device's slots in a state.
   Bytes bytes(size_t device, SlotState state) const;
@@ -107,10 +114,12 @@ class SwapBook {
   absl::Status Check() const;
 
  private:
-  bool TakePieces(DomainId domain, Bytes size, std::vector<SlotPiece>* pieces);
-  void GivePieces(const std::vector<SlotPiece>& pieces);
+  using Pieces = decltype(Slot::pieces);
+  bool TakePieces(DomainId domain, Bytes size, Pieces* pieces);
+  void GivePieces(const Pieces& pieces);
   ExtentEntry& Get(ExtentId id, ExtentState expected);
   Bytes& Count(const SlotEntry& entry);
+  SlotEntry& GetSlot(SlotId id);
   void ForgetClean(const SlotEntry& entry);
   absl::Status CheckClean() const;
 
@@ -119,13 +128,15 @@ class SwapBook {
   IdCounter<ExtentId> extent_ids_;
   IdCounter<SlotId> slot_ids_;
   std::map<ExtentId, ExtentEntry> extents_;
-  std::map<SlotId, SlotEntry> slots_;
-  std::map<std::pair<size_t, SlotState>, Bytes> bytes_;
+  Slots slots_;
+  std::vector<std::array<Bytes, kSlotStates>> bytes_;  // By device.
   struct DomainClean {
     CleanSlots slots;
     Bytes bytes;
   };
   std::map<DomainId, DomainClean> clean_;  // None is empty.
+  // Where the last slot of a domain was found: mostly the next one is there.
+  std::map<DomainId, ExtentId> last_;
 };
 
 }  // namespace mets::core

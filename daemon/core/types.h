@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -72,7 +73,7 @@ struct SlotPiece {
 
 struct Slot {
   SlotId id;
-  std::vector<SlotPiece> pieces;
+  absl::InlinedVector<SlotPiece, 1> pieces;  // Mostly one.
 };
 
 struct ChunkRef {

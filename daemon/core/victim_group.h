@@ -101,7 +101,7 @@ struct VictimOwner {
 };
 
 struct VictimGroup {
-  const VictimOwner* owner = nullptr;
+  VictimOwner* owner = nullptr;
   VictimKind kind;
   std::set<VictimEntry> entries;
   // Where its head stands, if it has one.

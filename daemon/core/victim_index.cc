@@ -235,7 +235,7 @@ void VictimIndex::DropHead(VictimGroup& group) {
   }
 }
 
-void VictimIndex::DropHeads(const std::vector<VictimGroup*>& groups) {
+void VictimIndex::DropHeads(absl::Span<VictimGroup* const> groups) {
   for (VictimGroup* group : groups) DropHead(*group);
 }
 

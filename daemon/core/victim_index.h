@@ -7,8 +7,10 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "daemon/core/session_table.h"
 #include "daemon/core/victim_group.h"
 #include "daemon/core/victim_policy.h"
@@ -46,6 +48,9 @@ class VictimIndex {
   // What has changed about a session.
   void SetOwner(const VictimOwner& owner);
 
+  // An owner takes no part until the next SetOwner.
+  void LeaveOut(VictimOwner& owner) { owner.takes_part = false; }
+
   // Lets buffers that have rested long enough take part.
   void Wake(absl::Time now);
   // Between these, nothing moves: Update takes effect at Thaw.
@@ -61,7 +66,7 @@ class VictimIndex {
   };
   const std::vector<Best>& best() const { return best_; }
   // Forgets heads of sessions that take no part; also while frozen.
-  void DropHeads(const std::vector<VictimGroup*>& groups);
+  void DropHeads(absl::Span<VictimGroup* const> groups);
   using Groups = std::map<VictimKind, VictimGroup>;
   // Null when the session has none, or takes no part.
   Groups* GroupsOf(SessionId session);
@@ -107,7 +112,7 @@ class VictimIndex {
 
   const VictimPolicy& policy_;
   const double nanoseconds_per_byte_;
-  std::map<SessionId, Member> members_;
+  absl::node_hash_map<SessionId, Member> members_;
   AllVictimHeads heads_;
   std::vector<Best> best_;  // In no particular order.
   std::set<Resting> resting_;

@@ -20,26 +20,31 @@ void Fetch(const void* at, size_t bytes) {
 }  // namespace
 
 bool VictimWalk::Source::operator<(const Source& other) const {
-  const auto key = [](const Source& s) {
-    return std::make_tuple(!s.later, s.score, s.clean, s.size);
-  };
-  if (key(*this) != key(other)) return key(*this) < key(other);
+  if (later != other.later) return later;
+  if (score != other.score) return score < other.score;
+  if (clean != other.clean) return other.clean;
+  if (size != other.size) return size < other.size;
   return std::tie(session, buffer) > std::tie(other.session, other.buffer);
 }
 
 VictimWalk::VictimWalk(VictimIndex& index, absl::Time now, int priority)
     : index_(index), now_(now), priority_(priority) {
-  sources_.reserve(2 * index.best().size() + 16);
   for (const VictimIndex::Best& best : index.best()) {
-    PushHead(best.key, best.head);
+    sources_.push_back(SourceOf(best.key, best.head));
   }
+  std::make_heap(sources_.begin(), sources_.end());
   for (size_t i = 0; i < std::min(sources_.size(), kFetched); ++i) {
-    Fetch(sources_[i].group, sizeof(VictimGroup));
-    Fetch(sources_[i].at, sizeof(Buffer));
+    Fetch(sources_[i]);
   }
 }
 
-void VictimWalk::Push(Source source) {
+void VictimWalk::Fetch(const Source& source) {
+  core::Fetch(source.group, sizeof(VictimGroup));
+  core::Fetch(source.at, sizeof(Buffer));
+  core::Fetch(source.owner, sizeof(VictimOwner));
+}
+
+void VictimWalk::Push(const Source& source) {
   sources_.push_back(source);
   std::push_heap(sources_.begin(), sources_.end());
 }
@@ -50,7 +55,8 @@ VictimWalk::VictimWalk(VictimIndex& index, absl::Time now, int priority,
   for (SessionId session : sessions) PushGroups(session);
 }
 
-void VictimWalk::PushHead(const VictimHeadsKey& key, const VictimHead& head) {
+VictimWalk::Source VictimWalk::SourceOf(const VictimHeadsKey& key,
+                                        const VictimHead& head) const {
   Source source;
   source.later = key.priority > priority_;
   source.score = index_.Score(key, head, now_);
@@ -59,22 +65,24 @@ void VictimWalk::PushHead(const VictimHeadsKey& key, const VictimHead& head) {
   source.session = head.session;
   source.buffer = head.buffer;
   source.group = head.group;
+  source.owner = head.owner;
   source.at = head.at;
   source.is_head = true;
-  Push(source);
+  return source;
 }
 
 void VictimWalk::PushNextHead(const VictimGroup& group) {
   const auto next = std::next(group.head);
   if (next != group.heads->second.heads.end()) {
-    PushHead(group.heads->first, *next);
+    const Source source = SourceOf(group.heads->first, *next);
+    Fetch(source);
+    Push(source);
   }
 }
 
 void VictimWalk::PushEntry(VictimGroup& group,
                            std::set<VictimEntry>::const_iterator entry) {
   if (entry == group.entries.end()) return;
-  Fetch(entry->buffer, sizeof(Buffer));
   Source source;
   source.later = group.owner->priority > priority_;
   source.score = index_.Score(group, *entry, now_);
@@ -83,7 +91,10 @@ void VictimWalk::PushEntry(VictimGroup& group,
   source.session = group.owner->session->id;
   source.buffer = entry->id;
   source.group = &group;
+  source.owner = group.owner;
+  source.at = entry->buffer;
   source.entry = entry;
+  core::Fetch(source.at, sizeof(Buffer));
   Push(source);
 }
 
@@ -125,8 +136,7 @@ bool VictimWalk::Next(Candidate* candidate) {
       last_.entry = last_.group->entries.begin();
       opened_.push_back(last_.group);
     }
-    *candidate = {last_.group->owner->session, last_.entry->buffer,
-                  last_.group->kind};
+    *candidate = {last_.group->owner, last_.entry->buffer, last_.group->kind};
     return true;
   }
 }

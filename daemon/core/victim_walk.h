@@ -5,7 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "daemon/core/victim_index.h"
 
 namespace mets::core {
@@ -19,7 +21,7 @@ namespace mets::core {
 class VictimWalk {
  public:
   struct Candidate {
-    const Session* session = nullptr;
+    VictimOwner* owner = nullptr;
     Buffer* buffer = nullptr;
     VictimKind kind;
   };
@@ -39,7 +41,7 @@ class VictimWalk {
   // have given some already, then of their others.
   void KeepOnly(std::vector<SessionId> sessions);
   // What stood in the way: for VictimIndex::DropHeads.
-  const std::vector<VictimGroup*>& stale() const { return stale_; }
+  absl::Span<VictimGroup* const> stale() const { return stale_; }
 
  private:
   // The next of a group, or a group's head, which stands for the heads behind
@@ -52,7 +54,8 @@ class VictimWalk {
     SessionId session;
     BufferId buffer;
     VictimGroup* group = nullptr;
-    const Buffer* at = nullptr;  // Of a head.
+    const VictimOwner* owner = nullptr;
+    const Buffer* at = nullptr;  // The buffer.
     bool is_head = false;
     std::set<VictimEntry>::const_iterator entry;  // Of others.
 
@@ -60,7 +63,9 @@ class VictimWalk {
     bool operator<(const Source& other) const;
   };
 
-  void PushHead(const VictimHeadsKey& key, const VictimHead& head);
+  Source SourceOf(const VictimHeadsKey& key, const VictimHead& head) const;
+  void Push(const Source& source);
+  static void Fetch(const Source& source);
   // The next head behind `group`'s.
   void PushNextHead(const VictimGroup& group);
   void PushEntry(VictimGroup& group,
@@ -71,15 +76,14 @@ class VictimWalk {
   VictimIndex& index_;
   const absl::Time now_;
   const int priority_;
-  void Push(Source source);
-
-  std::vector<Source> sources_;  // A heap: the best first.
+  // Most walks are short: they need no memory of their own.
+  absl::InlinedVector<Source, 64> sources_;  // A heap: the best first.
   Source last_;
   std::vector<SessionId> kept_;  // Whose other groups come later.
-  std::vector<VictimGroup*> stale_;
+  absl::InlinedVector<VictimGroup*, 8> stale_;
   bool leave_group_ = false;
-  std::vector<const VictimGroup*> opened_;
-  std::vector<SessionId> left_;
+  absl::InlinedVector<const VictimGroup*, 16> opened_;
+  absl::InlinedVector<SessionId, 8> left_;
 };
 
 }  // namespace mets::core

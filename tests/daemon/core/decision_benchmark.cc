@@ -1,5 +1,9 @@
 // How long one decision takes: the victims for one request, with all sessions
-// contending, time advancing between requests and caches cold.
+// contending, time advancing between requests and caches cold: before each, so
+// much other memory is written that nothing of the core is left in any cache.
+// Then another, small core decides, so that what is measured is what the data
+// costs, whose amount is under test, not how the program comes from memory.
+// The names with _idle are without that: the first decision after a pause.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -7,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -44,17 +49,31 @@ class Contention {
     core_ = std::make_unique<Core>(config, *policy::MakePolicy(policy));
     for (int s = 0; s < sessions; ++s) Open(s, std::move(reports[s]));
     // The first victims wait for swap space to be created.
-    for (int i = 0; i < 3; ++i) Decide(false);
+    for (int i = 0; i < 3; ++i) {
+      GoOn();
+      Decide();
+    }
+  }
+
+  // Time passes, and a session uses a hundred of its buffers.
+  void GoOn() {
+    now_ += absl::Milliseconds(20 + Below(20));
+    const int s = Below(static_cast<int>(holdings_.size()));
+    BufferChanges changes;
+    changes.session = SessionId(s + 1);
+    changes.device = "gpu0";
+    for (int i = 0; i < 100; ++i) {
+      const int b = Below(buffers_);
+      changes.buffers.push_back(Used(s, b));
+    }
+    Step(changes);
   }
 
   // One request; the seconds that the core took for it.
-  double Decide(bool cold) {
-    now_ += absl::Milliseconds(20 + Below(20));
-    UseSome();
+  double Decide() {
     const SessionId session(1 + Below(static_cast<int>(holdings_.size())));
     const Acquire acquire{session,  RequestId(++request_), "gpu0",
                           {Size()}, absl::Seconds(60),     false};
-    if (cold) CoolCaches();
     const auto begin = std::chrono::steady_clock::now();
     std::vector<Action> actions = core_->Step(now_, acquire);
     const std::chrono::duration<double> took =
@@ -106,19 +125,6 @@ class Contention {
     Step(changes);
   }
 
-  // A session uses a hundred of its buffers.
-  void UseSome() {
-    const int s = Below(static_cast<int>(holdings_.size()));
-    BufferChanges changes;
-    changes.session = SessionId(s + 1);
-    changes.device = "gpu0";
-    for (int i = 0; i < 100; ++i) {
-      const int b = Below(buffers_);
-      changes.buffers.push_back(Used(s, b));
-    }
-    Step(changes);
-  }
-
   BufferReport Used(int s, int b) {
     BufferReport report;
     report.id = BufferId(b + 1);
@@ -162,12 +168,6 @@ class Contention {
     Step(back);
   }
 
-  // Twice the largest cache, so that nothing of the core is left in it.
-  void CoolCaches() {
-    for (size_t i = 0; i < other_.size(); i += 8) ++other_[i];
-    benchmark::ClobberMemory();
-  }
-
   std::mt19937_64 random_{1};
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   std::unique_ptr<Core> core_;
@@ -175,7 +175,17 @@ class Contention {
   int buffers_ = 0;
   uint64_t request_ = 0;
   int64_t victims_ = 0;
-  std::vector<int64_t> other_ = std::vector<int64_t>(MiB(80) / Bytes(8));
+};
+
+class OtherMemory {
+ public:
+  void Write() {
+    for (size_t i = 0; i < words_.size(); i += 8) ++words_[i];
+    benchmark::ClobberMemory();
+  }
+
+ private:
+  std::vector<int64_t> words_ = std::vector<int64_t>(MiB(64) / Bytes(8));
 };
 
 // METS_BENCH_DECISIONS: how many of each size are measured.
@@ -185,13 +195,20 @@ int Decisions() {
 }
 
 // Arguments: sessions, buffers of each.
-void VictimsForOneRequest(benchmark::State& state, const std::string& policy) {
+void VictimsForOneRequest(benchmark::State& state, const std::string& policy,
+                          bool idle) {
   Contention contention(static_cast<int>(state.range(0)),
                         static_cast<int>(state.range(1)), policy);
+  Contention small(2, 200, policy);
+  OtherMemory other;
   const int64_t before = contention.victims();
   std::vector<double> times;
   for (auto _ : state) {
-    times.push_back(contention.Decide(true));
+    contention.GoOn();
+    small.GoOn();
+    other.Write();
+    if (!idle) small.Decide();
+    times.push_back(contention.Decide());
     state.SetIterationTime(times.back());
   }
   std::sort(times.begin(), times.end());
@@ -211,9 +228,26 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Unit(benchmark::kMicrosecond);
   benchmark->ArgsProduct({{1, 4, 16, 64}, {100, 1000, 10000}});
 }
-BENCHMARK_CAPTURE(VictimsForOneRequest, lru, std::string("lru"))->Apply(Sizes);
-BENCHMARK_CAPTURE(VictimsForOneRequest, next_use, std::string("next_use"))
+// What one read costs that finds nothing in any cache: the measure of the
+// times above on a machine.
+void OneReadFromMemory(benchmark::State& state) {
+  constexpr size_t kLine = 64 / sizeof(uint32_t);
+  std::vector<uint32_t> order(MiB(256) / Bytes(64));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(1));
+  std::vector<uint32_t> lines(order.size() * kLine);
+  for (size_t i = 0; i < order.size(); ++i) {
+    lines[order[i] * kLine] = order[(i + 1) % order.size()];
+  }
+  uint32_t at = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(at = lines[at * kLine]);
+}
+BENCHMARK(OneReadFromMemory);
+
+BENCHMARK_CAPTURE(VictimsForOneRequest, lru, "lru", false)->Apply(Sizes);
+BENCHMARK_CAPTURE(VictimsForOneRequest, next_use, "next_use", false)
     ->Apply(Sizes);
+BENCHMARK_CAPTURE(VictimsForOneRequest, lru_idle, "lru", true)->Apply(Sizes);
 
 }  // namespace
 }  // namespace mets::core

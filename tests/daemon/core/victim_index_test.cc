@@ -168,9 +168,9 @@ TEST(NextTurnTest, ASessionThatComputesLaterLosesFirst) {
   VictimWalk walk(index, now, 0);
   VictimWalk::Candidate candidate;
   ASSERT_TRUE(walk.Next(&candidate));
-  EXPECT_EQ(candidate.session->id, SessionId(2));
+  EXPECT_EQ(candidate.owner->session->id, SessionId(2));
   ASSERT_TRUE(walk.Next(&candidate));
-  EXPECT_EQ(candidate.session->id, SessionId(1));
+  EXPECT_EQ(candidate.owner->session->id, SessionId(1));
   index.Thaw(now);
 }
 
@@ -192,13 +192,13 @@ TEST_P(VictimIndexTest, AWalkLeavesWhatItIsToldToLeave) {
   VictimWalk walk(index_, now_, 1);
   VictimWalk::Candidate candidate;
   ASSERT_TRUE(walk.Next(&candidate));
-  const Session* left = candidate.session;
+  const Session* left = candidate.owner->session;
   walk.LeaveSession();
   ASSERT_TRUE(walk.Next(&candidate));
-  EXPECT_NE(candidate.session, left);
-  const Session* kept = candidate.session;
+  EXPECT_NE(candidate.owner->session, left);
+  const Session* kept = candidate.owner->session;
   walk.KeepOnly({kept->id});
-  while (walk.Next(&candidate)) EXPECT_EQ(candidate.session, kept);
+  while (walk.Next(&candidate)) EXPECT_EQ(candidate.owner->session, kept);
   index_.Thaw(now_);
 }
 
