@@ -227,7 +227,11 @@ void TurnScheduler::CloseWhatIsOver() {
     if (party.phase == Phase::kOpen && blocked) {
       const bool yields = party.quantum && head->priority > party.priority;
       if (party.quantum && step > absl::ZeroDuration()) {
-        if (yields || Due(end - step)) Close(party, GateMoment::kStepEnd);
+        // Not before its step has begun, or it would have nothing of it.
+        const absl::Time begun = party.opened + step / 2;
+        if (Due(std::max(begun, yields ? begun : end - step))) {
+          Close(party, GateMoment::kStepEnd);
+        }
       } else if (yields || Due(end)) {
         Close(party, GateMoment::kNow);
       }
@@ -240,6 +244,24 @@ void TurnScheduler::CloseWhatIsOver() {
         End(party);
       }
     }
+  }
+}
+
+// What was small when it was opened has grown, or its need has become known.
+void TurnScheduler::CloseWhatNoLongerFits() {
+  for (;;) {
+    Bytes sum = mode_ == SharingMode::kTurns ? Persistent() : Bytes();
+    int open = 0;
+    TurnParty* last = nullptr;
+    for (auto& [job, party] : parties_) {
+      if (party.phase != Phase::kOpen) continue;
+      sum += Room(party);
+      ++open;
+      if (last == nullptr || Before(*last, party)) last = &party;
+    }
+    if (open < 2 || sum <= options_.pool) return;
+    const bool steps = last->step() > absl::ZeroDuration();
+    Close(*last, steps ? GateMoment::kStepEnd : GateMoment::kNow);
   }
 }
 
@@ -258,6 +280,7 @@ std::vector<GateOrder> TurnScheduler::Advance(absl::Time now) {
   next_ = absl::InfiniteFuture();
   ChooseMode();
   if (mode_ != SharingMode::kFree) {
+    CloseWhatNoLongerFits();
     CloseWhatIsOver();
     OpenWhatFits();
     // Whoever still waits may be waiting for what has just been opened.

@@ -132,6 +132,7 @@ class TurnScheduler {
   void RaiseVirtualTime();
 
   void CloseWhatIsOver();
+  void CloseWhatNoLongerFits();
   void OpenWhatFits();
   void Open(const JobKey& job, TurnParty& party);
   void Close(TurnParty& party, GateMoment moment);

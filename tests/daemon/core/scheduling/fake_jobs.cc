@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace mets::core {
 namespace {
@@ -75,7 +76,12 @@ void FakeJobs::Tell() {
   for (int round = 0; round < 100; ++round) {
     const std::vector<GateOrder> orders = turns_.Advance(now_);
     if (orders.empty()) break;
-    for (const GateOrder& order : orders) Follow(order);
+    std::set<SessionId> told;
+    for (const GateOrder& order : orders) {
+      EXPECT_TRUE(told.insert(order.session).second)
+          << "what is told at once may arrive at once: nothing is done between";
+      Follow(order);
+    }
   }
   EXPECT_GT(turns_.next_deadline(), now_);
   const absl::Status status = turns_.Check(now_);

@@ -156,6 +156,43 @@ TEST(TurnSchedulerTest, AQuantumIsBoundedByTheLongestWait) {
   EXPECT_GE(d.longest_wait, absl::Seconds(4));
 }
 
+TEST(TurnSchedulerTest, AQuantumShorterThanAStepIsOneStep) {
+  FakeJobs jobs(Options());
+  FakeJobSpec spec = Spec("a", 950, 700);
+  spec.compute = absl::Milliseconds(500);
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec.name = "b";
+  FakeJobs::Job& b = jobs.Add(spec);
+  spec.name = "c";
+  FakeJobs::Job& c = jobs.Add(spec);
+  jobs.Run(absl::Minutes(1));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_NEAR(jobs.turns().quanta_total(), a.steps + b.steps + c.steps, 3);
+  EXPECT_GE(Seconds(a) + Seconds(b) + Seconds(c), 59);
+}
+
+TEST(TurnSchedulerTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
+  FakeJobs jobs(Options());
+  FakeJobSpec spec = Spec("a", 1000, 900);
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec = Spec("b", 50, 0);
+  spec.known = false;
+  FakeJobs::Job& b = jobs.Add(spec);
+  jobs.Run(absl::Seconds(3));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  a.spec.peak = MiB(930);
+  jobs.turns().OnNeed(
+      {a.session, "host0", MiB(930), MiB(800), absl::Milliseconds(100)});
+  jobs.Run(absl::Seconds(3));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.TakeMostComputing(), 2u);
+  b.spec.peak = MiB(500);
+  jobs.Run(absl::Seconds(3));
+  jobs.TakeMostComputing();
+  jobs.Run(absl::Seconds(10));
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+}
+
 TEST(TurnSchedulerTest, HigherPriorityGoesFirstAndNobodyStarves) {
   FakeJobs jobs(Options());
   FakeJobSpec spec = Spec("high", 950, 30);
