@@ -9,7 +9,7 @@ using steps::AccessKind;
 
 namespace {
 
-constexpr int kPatience = 3;  // As the client's.
+constexpr int kPatience = 2;  // As the client's.
 
 }  // namespace
 
@@ -76,8 +76,10 @@ void SimClient::Admit() {
     }
     copies |= buffer.phase == Phase::kReturning;
   }
+  if (tokens_ > 0) Pin();
   std::vector<uint32_t> returning;
   if (!FindMemory(&returning)) return;
+  Pin();
   for (uint32_t b : returning) {
     copies = true;
     Chunks chunks = std::move(buffers_[b].chunks);
@@ -87,9 +89,18 @@ void SimClient::Admit() {
   if (!copies) RunOp();
 }
 
+void SimClient::Pin() {
+  for (const steps::Access& access : program_.ops[op_].accesses) {
+    Buffer& buffer = buffers_[access.buffer];
+    if (buffer.pinned || buffer.phase != Phase::kResident) continue;
+    buffer.pinned = true;
+    Change(access.buffer);
+  }
+}
+
 // Takes chunks for everything that the op lacks, or asks for all of it. It
 // keeps nothing while it waits, or two jobs could wait for each other, unless
-// it has asked several times.
+// it has the token.
 bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
   std::vector<uint32_t> lacking, missing;
   for (const steps::Access& access : program_.ops[op_].accesses) {
@@ -103,7 +114,7 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
     }
   }
   if (!missing.empty()) {
-    if (rounds_ < kPatience) {
+    if (tokens_ == 0) {
       missing = lacking;
       for (uint32_t b : lacking) {
         idle_.Put(buffers_[b].chunks);
@@ -131,7 +142,6 @@ void SimClient::Ask(std::vector<uint32_t> buffers) {
   request_ = RequestId(++last_request_);
   asked_ = world_.now();
   ++result_.requests;
-  ++rounds_;
   // So that the core spares what the op uses.
   for (const steps::Access& access : program_.ops[op_].accesses) {
     buffers_[access.buffer].last_use = world_.now();
@@ -145,6 +155,8 @@ void SimClient::Ask(std::vector<uint32_t> buffers) {
   for (uint32_t b : buffers) acquire.ranges.push_back(buffers_[b].size);
   asked_for_ = std::move(buffers);
   acquire.wait = absl::InfiniteDuration();
+  acquire.overdraft = rounds_++ >= kPatience;
+  acquire.pinned = tokens_ > 0;
   to_core_(std::move(acquire));
 }
 
@@ -152,9 +164,6 @@ void SimClient::RunOp() {
   running_ = true;
   waiting_ = false;
   result_.stall += world_.now() - since_;
-  for (const steps::Access& access : program_.ops[op_].accesses) {
-    buffers_[access.buffer].pinned = true;
-  }
   machine_.processor.Run(program_.ops[op_].busy, [this] { EndOp(); });
 }
 
@@ -175,6 +184,7 @@ void SimClient::EndOp() {
   steps::PlanMoves moves;
   steps_.End(JobTime(), op_, &moves);
   for (uint32_t b : op.frees) Free(b);
+  GiveTokensBack();
   Plan(moves);
   if (!op.accesses.empty()) gate_.Leave(steps_.EndsStep());
   ++op_;

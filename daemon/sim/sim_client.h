@@ -35,8 +35,8 @@ struct JobResult {
 };
 
 // Runs a JobProgram op by op on a Machine: waits at its gate, brings an op's
-// buffers back, asks the core for what is missing, all or nothing, and follows
-// orders.
+// buffers back, asks the core for what is missing as client/src/admission.h
+// does, with the overdraft token after some rounds, and follows orders.
 //
 // Not thread-safe. Borrows everything; `to_core` sends an input to the core.
 class SimClient {
@@ -82,6 +82,7 @@ class SimClient {
   void BeginOp();
   void PassGate();
   void Admit();
+  void Pin();
   bool FindMemory(std::vector<uint32_t>* returning);
   void Ask(std::vector<uint32_t> buffers);
   void RunOp();
@@ -112,6 +113,7 @@ class SimClient {
   void On(const Other&) {}
   void GoOn(Eviction* eviction);
   void GiveBack(const Chunks& chunks, OrderId order);
+  void GiveTokensBack();
   core::BufferReport Describe(uint32_t b);
   void Report();
   void ReportSteps();
@@ -139,6 +141,7 @@ class SimClient {
   std::optional<RequestId> request_;
   std::vector<uint32_t> asked_for_;  // By the request, range by range.
   int rounds_ = 0;                   // Requests of this op so far.
+  int tokens_ = 0;                   // The overdraft token, so often.
   uint64_t last_request_ = 0;
   uint64_t last_copy_ = 0;
   std::vector<uint32_t> changed_;

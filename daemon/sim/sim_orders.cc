@@ -24,6 +24,7 @@ void SimClient::On(const core::Grant& grant) {
     return;
   }
   request_.reset();
+  tokens_ += grant.overdraft;
   auto chunk = grant.chunks.begin();
   for (size_t i = 0; i < grant.range_chunks.size(); ++i) {
     Chunks& chunks = buffers_[asked_for_[i]].chunks;
@@ -118,6 +119,16 @@ void SimClient::GiveBack(const Chunks& chunks, OrderId order) {
   to_core_(std::move(release));
 }
 
+void SimClient::GiveTokensBack() {
+  for (; tokens_ > 0; --tokens_) {
+    core::Release release;
+    release.session = session_;
+    release.device = device_;
+    release.overdraft = true;
+    to_core_(std::move(release));
+  }
+}
+
 void SimClient::Change(uint32_t b) {
   if (!buffers_[b].changed) {
     buffers_[b].changed = true;
@@ -169,9 +180,10 @@ void SimClient::Report() {
   for (uint32_t b : changed_) changes.buffers.push_back(Describe(b));
   changed_.clear();
   changes.cached = idle_.bytes();
-  if (running_) {
+  if (op_ < program_.ops.size()) {
     for (const steps::Access& access : program_.ops[op_].accesses) {
-      changes.pinned += buffers_[access.buffer].size;
+      const Buffer& buffer = buffers_[access.buffer];
+      if (buffer.pinned) changes.pinned += buffer.size;
     }
   }
   changes.totals.evicted = result_.evicted;

@@ -94,6 +94,32 @@ TEST(SimulationTest, TwoTrainingsTakeTurnsAndMoveLittle) {
   EXPECT_GE(Fairness(reports), 0.95);
 }
 
+// An op of one leaves no room for an op of the other, and each op needs other
+// buffers than the one before.
+TEST(SimulationTest, JobsWhoseOpsFillTheDeviceDoNotStopEachOther) {
+  using steps::AccessKind;
+  constexpr uint32_t kBuffers = 20, kUsed = 10;
+  JobProgram program;
+  program.name = "wide";
+  program.buffers.assign(kBuffers, MiB(8));
+  program.peak = MiB(8) * int64_t{kBuffers};
+  for (uint32_t i = 0; i < 40; ++i) {
+    JobOp op;
+    op.busy = 1e-4;
+    for (uint32_t b = 0; b < kUsed; ++b) {
+      op.accesses.push_back(
+          {i < 2 ? i * kUsed + b : (i * i * 7 + b * 3) % kBuffers,
+           i < 2 ? AccessKind::kNew : AccessKind::kWrite});
+    }
+    program.ops.push_back(op);
+    program.seconds += op.busy;
+  }
+  const auto result = Simulate({{&program}, {&program}, {&program}},
+                               OptionsWith(MiB(8) * int64_t{kUsed + 1}));
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const JobResult& job : result->jobs) EXPECT_TRUE(job.done);
+}
+
 TEST(SimulationTest, TheHigherPriorityIsHardlySlowedDown) {
   const JobProgram program = TrainingProgram(300, 2e-3);
   const std::vector<SimJob> jobs = {{&program}, {&program, 0, 5}};
