@@ -48,8 +48,7 @@ void TurnScheduler::LookForThrash() {
   std::map<const void*, Bytes> moved;
   for (const auto& [job, party] : parties_) {
     if (!Active(party)) continue;
-    Bytes& sum = moved[&party];
-    for (const auto& [id, member] : party.members) sum += member.facts.moved;
+    moved[&party] = party.moved();
   }
   thrash_.Look(now_, moved);
 }

@@ -35,6 +35,10 @@ Bytes TurnParty::swapped() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.swapped; });
 }
 
+Bytes TurnParty::moved() const {
+  return Sum(*this, [](const TurnMember& m) { return m.facts.moved; });
+}
+
 Bytes TurnParty::peak() const {
   return Sum(*this,
              [](const TurnMember& m) { return m.known ? m.peak : LiveOf(m); });

@@ -55,6 +55,8 @@ struct TurnParty {
   Bytes booked;          // What it needed when the last turn was given.
   absl::Time opened = absl::InfinitePast();
   absl::Duration wish;  // Of its quantum: what makes the exchange pay.
+  Bytes others_moved;   // By all others, ever, when it was opened.
+  Bytes pushed_out;     // What they moved out for it, in its last quantum.
   absl::Time told = absl::InfinitePast();  // To close, for the last time...
   GateMoment moment = GateMoment::kNow;    // ...so.
   absl::Time ended = absl::InfinitePast();
@@ -74,6 +76,7 @@ struct TurnParty {
   Bytes live() const;
   Bytes resident() const;
   Bytes swapped() const;
+  Bytes moved() const;
   Bytes peak() const;        // live() when it is not known.
   Bytes persistent() const;  // Likewise.
   Bytes ephemeral() const { return peak() - persistent(); }

@@ -179,6 +179,8 @@ void TurnScheduler::End(TurnParty& party) {
   const absl::Duration had = now_ - party.opened;
   computed = std::clamp(computed, had * kLeastCharge, had);
   party.pass += absl::ToDoubleSeconds(computed) / party.weight;
+  party.pushed_out = std::clamp(MovedByOthers(party) - party.others_moved,
+                                Bytes(), party.peak());
   party.phase = Phase::kClosed;
   party.ended = now_;
   party.wanted = now_;  // So far it has waited for none but itself.
@@ -205,11 +207,13 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
   for (auto& [other_job, other] : parties_) {
     if (other.running()) other.booked = Room(other);
   }
-  const double exchange =
-      static_cast<double>(std::min(party.swapped(), party.peak()).count()) /
-      options_.bus_bytes_per_second;
+  const Bytes exchange =
+      std::min(party.swapped(), party.peak()) + party.pushed_out;
+  const double moving =
+      static_cast<double>(exchange.count()) / options_.bus_bytes_per_second;
   party.wish = std::max({kShortestQuantum, party.step(),
-                         absl::Seconds(exchange / options_.moving_share)});
+                         absl::Seconds(moving / options_.moving_share)});
+  party.others_moved = MovedByOthers(party);
   ++(party.quantum ? quanta_ : turns_);
   for (auto& [id, member] : party.members) {
     member.wants = false;
@@ -229,7 +233,8 @@ void TurnScheduler::CloseWhatIsOver() {
       if (party.quantum && step > absl::ZeroDuration()) {
         // Not before its step has begun, or it would have nothing of it.
         const absl::Time begun = party.opened + step / 2;
-        if (Due(std::max(begun, yields ? begun : end - step))) {
+        const absl::Time last = party.opened + Cap(party) - step;
+        if (Due(std::max(begun, yields ? begun : std::min(end, last)))) {
           Close(party, GateMoment::kStepEnd);
         }
       } else if (yields || Due(end)) {

@@ -142,6 +142,39 @@ TEST(TurnSchedulerTest, AQuantumLastsFiftyTimesItsExchange) {
   EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.99);
 }
 
+TEST(TurnSchedulerTest, AQuantumLastsAsLongAsItsExchangeNeedsWithLongSteps) {
+  FakeJobs jobs(Options());
+  FakeJobSpec spec = Spec("a", 950, 700);
+  spec.compute = absl::Seconds(1);
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec.name = "b";
+  FakeJobs::Job& b = jobs.Add(spec);
+  a.swapped = b.swapped = MiB(700);  // 3.5 s: 4 steps.
+  jobs.Run(absl::Seconds(10));
+  const int64_t before = jobs.turns().quanta_total();
+  jobs.Run(absl::Seconds(80));
+  EXPECT_NEAR(jobs.turns().quanta_total() - before, 20, 1);
+}
+
+TEST(TurnSchedulerTest, AQuantumCountsWhatLeavesForIt) {
+  FakeJobs jobs(Options());
+  FakeJobs::Job& a = jobs.Add(Spec("a", 950, 700));
+  FakeJobs::Job& b = jobs.Add(Spec("b", 950, 700));
+  a.swapped = b.swapped = MiB(700);
+  const FakeJobs::Job* had = nullptr;
+  int64_t before = 0;
+  for (int i = 0; i < 9000; ++i) {
+    const FakeJobs::Job* has = a.computing ? &a : b.computing ? &b : had;
+    if (has != std::exchange(had, has)) {
+      jobs.moved[has == &a ? "b" : "a"] += MiB(700);
+    }
+    if (i == 2000) before = jobs.turns().quanta_total();
+    jobs.Run(absl::Milliseconds(10));
+  }
+  // 140 ms each.
+  EXPECT_NEAR(jobs.turns().quanta_total() - before, 10, 1);
+}
+
 TEST(TurnSchedulerTest, AQuantumIsBoundedByTheLongestWait) {
   TurnOptions options = Options();
   options.max_wait = absl::Seconds(5);
