@@ -93,6 +93,21 @@ absl::Duration TurnScheduler::TurnLength(const TurnParty& party) const {
   return party.quantum ? std::min(cap, party.wish) : cap;
 }
 
+// A step that nearly ends is waited for: what is live within it would have to
+// leave and to come back.
+absl::Time TurnScheduler::YieldsAt(const TurnParty& party) const {
+  const absl::Time least = party.opened + party.exchange + kShortestCap;
+  const absl::Time step_end = party.opened + party.step();
+  const bool near = !party.quantum && now_ < step_end &&
+                    step_end - now_ <= 2 * MovingTime(party.ephemeral());
+  return near ? step_end : least;
+}
+
+absl::Duration TurnScheduler::MovingTime(Bytes bytes) const {
+  return absl::Seconds(static_cast<double>(bytes.count()) /
+                       options_.bus_bytes_per_second);
+}
+
 Bytes TurnScheduler::Room(const TurnParty& party) const {
   if (mode_ == SharingMode::kQuanta) return party.peak();
   return party.known() ? party.ephemeral() : options_.pool;

@@ -54,9 +54,10 @@ struct TurnParty {
   bool quantum = false;  // What it has, or had last, is no single step.
   Bytes booked;          // What it needed when the last turn was given.
   absl::Time opened = absl::InfinitePast();
-  absl::Duration wish;  // Of its quantum: what makes the exchange pay.
-  Bytes others_moved;   // By all others, ever, when it was opened.
-  Bytes pushed_out;     // What they moved out for it, in its last quantum.
+  absl::Duration exchange;  // To bring back what it lacked then.
+  absl::Duration wish;      // Of its quantum: what makes the exchange pay.
+  Bytes others_moved;       // By all others, ever, when it was opened.
+  Bytes pushed_out;         // What they moved out for it, in its last quantum.
   absl::Time told = absl::InfinitePast();  // To close, for the last time...
   GateMoment moment = GateMoment::kNow;    // ...so.
   absl::Time ended = absl::InfinitePast();

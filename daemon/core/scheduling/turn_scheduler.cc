@@ -207,12 +207,10 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
   for (auto& [other_job, other] : parties_) {
     if (other.running()) other.booked = Room(other);
   }
-  const Bytes exchange =
-      std::min(party.swapped(), party.peak()) + party.pushed_out;
-  const double moving =
-      static_cast<double>(exchange.count()) / options_.bus_bytes_per_second;
-  party.wish = std::max({kShortestQuantum, party.step(),
-                         absl::Seconds(moving / options_.moving_share)});
+  party.exchange = MovingTime(std::min(party.swapped(), party.peak()));
+  const absl::Duration moving = party.exchange + MovingTime(party.pushed_out);
+  party.wish = std::max(
+      {kShortestQuantum, party.step(), moving / options_.moving_share});
   party.others_moved = MovedByOthers(party);
   ++(party.quantum ? quanta_ : turns_);
   for (auto& [id, member] : party.members) {
@@ -229,15 +227,16 @@ void TurnScheduler::CloseWhatIsOver() {
     const absl::Time end = party.opened + TurnLength(party);
     const absl::Duration step = party.step();
     if (party.phase == Phase::kOpen && blocked) {
-      const bool yields = party.quantum && head->priority > party.priority;
-      if (party.quantum && step > absl::ZeroDuration()) {
+      if (head->priority > party.priority) {
+        if (Due(YieldsAt(party))) Close(party, GateMoment::kNow);
+      } else if (party.quantum && step > absl::ZeroDuration()) {
         // Not before its step has begun, or it would have nothing of it.
         const absl::Time begun = party.opened + step / 2;
         const absl::Time last = party.opened + Cap(party) - step;
-        if (Due(std::max(begun, yields ? begun : std::min(end, last)))) {
+        if (Due(std::max(begun, std::min(end, last)))) {
           Close(party, GateMoment::kStepEnd);
         }
-      } else if (yields || Due(end)) {
+      } else if (Due(end)) {
         Close(party, GateMoment::kNow);
       }
     } else if (party.phase == Phase::kClosing) {

@@ -44,7 +44,8 @@ struct TurnOptions {
 // who was away starts at the present minimum). Nobody passes the head of that
 // order. The device is kept for a moment for a job that is due to come back and
 // goes before those that wait; a lower class gets it only for what ends before
-// a higher one is expected back, or once it has waited for half of max_wait.
+// a higher one is expected back, or, for a moment, once it has waited for half
+// of max_wait.
 //
 // What clients say is not trusted: a turn that is not reported as ended within
 // order_timeout after it had to is taken as ended.
@@ -123,6 +124,9 @@ class TurnScheduler {
   // The longest turn, as long as somebody waits.
   absl::Duration Cap(const TurnParty& party) const;
   absl::Duration TurnLength(const TurnParty& party) const;
+  // When it makes room for a higher class.
+  absl::Time YieldsAt(const TurnParty& party) const;
+  absl::Duration MovingTime(Bytes bytes) const;
   // What it needs beside the others while it computes.
   Bytes Room(const TurnParty& party) const;
   bool Fits(const TurnParty& party, const TurnParty* also = nullptr) const;

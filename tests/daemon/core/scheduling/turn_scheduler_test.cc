@@ -241,6 +241,22 @@ TEST(TurnSchedulerTest, HigherPriorityGoesFirstAndNobodyStarves) {
   EXPECT_GE(Seconds(high), 0.98 * 300);
 }
 
+TEST(TurnSchedulerTest, ALowerClassWithLongStepsHardlySlowsAHigherOne) {
+  FakeJobs jobs(Options());
+  FakeJobSpec spec = Spec("high", 950, 30);
+  spec.compute = absl::Seconds(1);
+  spec.priority = 1;
+  FakeJobs::Job& high = jobs.Add(spec);
+  spec.name = "low";
+  spec.priority = 0;
+  FakeJobs::Job& low = jobs.Add(spec);
+  jobs.Run(absl::Minutes(10));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_GE(Seconds(high), 0.98 * 600);
+  EXPECT_LE(low.longest_wait, absl::Seconds(30));
+  EXPECT_GT(Seconds(low), 3);
+}
+
 TEST(TurnSchedulerTest, ALowerClassComputesInTheGapsThatItFits) {
   FakeJobs jobs(Options());
   FakeJobSpec spec = Spec("high", 950, 30);
