@@ -41,7 +41,7 @@ struct Device {
         victims(policy, device_config.bus_bytes_per_second),
         turns({device_config.name, device_config.pool,
                device_config.bus_bytes_per_second, core.moving_share,
-               core.max_wait, core.order_timeout}) {}
+               core.max_wait, core.order_timeout, core.fixed_quantum}) {}
 
   DeviceConfig config;
   ChunkLedger ledger;

@@ -51,6 +51,9 @@ struct CoreConfig {
   // of bytes between jobs may take, and the longest wait for a turn.
   double moving_share = 0.02;
   absl::Duration max_wait = absl::Seconds(30);
+  // For comparison: jobs that do not fit together take turns of this length,
+  // wherever in their steps that ends. Zero: what the exchange needs.
+  absl::Duration fixed_quantum;
   // Table bounds per session: hostile clients.
   int max_buffers_per_session = 1 << 20;
   int max_requests_per_session = 1024;

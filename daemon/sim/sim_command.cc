@@ -41,6 +41,7 @@ struct Arguments {
   double bus_gbps = 12;
   ProgramOptions program;
   int repeat = 1;
+  double quantum = 0;
   bool json = false;
 };
 
@@ -119,6 +120,7 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
                         ParseDeviceMemory(arguments.device_memory, peaks));
   METS_ASSIGN_OR_RETURN(options.policy, PolicyMaker(arguments.policy));
   options.costs.bus_bytes_per_second = arguments.bus_gbps * 1e9;
+  options.fixed_quantum = arguments.quantum;
 
   SimReport report;
   report.policy = arguments.policy;
@@ -183,6 +185,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "Each job does what its trace says so many times; default 1. "
                   "For traces of whole steps")
       ->check(CLI::Range(1, 1000));
+  app->add_option("--quantum", arguments->quantum,
+                  "For comparison: jobs that do not fit together compute in "
+                  "turns of so many seconds; default as METS decides")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
   app->add_option("--time-scale", arguments->program.time_scale,
                   "Multiplies the recorded times; default 1")
       ->check(CLI::PositiveNumber);

@@ -69,6 +69,10 @@ class Simulator {
     config.swap_limit = GiB(1 << 10);
     config.extent_size = GiB(4);
     config.order_timeout = absl::Seconds(60);
+    config.fixed_quantum = absl::Seconds(options_.fixed_quantum);
+    config.max_wait =
+        std::max(config.max_wait,
+                 2 * static_cast<int64_t>(jobs_.size()) * config.fixed_quantum);
     core_ = std::make_unique<core::Core>(config, options_.policy());
     planning_ = options_.policy();
     for (size_t i = 0; i < jobs_.size(); ++i) {

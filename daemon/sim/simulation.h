@@ -27,6 +27,8 @@ struct SimOptions {
   Bytes device_memory;
   MachineCosts costs;
   std::function<std::unique_ptr<core::VictimPolicy>()> policy;
+  // Seconds; zero: as METS decides. See CoreConfig::fixed_quantum.
+  double fixed_quantum = 0;
   // Called now and then with the share that has been simulated, 0 to 1.
   std::function<void(double)> progress;
   // How often residency is sampled for the plot; zero: never.

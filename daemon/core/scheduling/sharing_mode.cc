@@ -84,6 +84,7 @@ SharingMode TurnScheduler::WantedMode(int active) const {
   if (thrashed_ && !known && now_ >= mode_since_ + kTryAgain) {
     return SharingMode::kFree;
   }
+  if (fixed()) return SharingMode::kQuanta;
   const bool quanta = mode_ == SharingMode::kQuanta;
   return Persistent() + largest <=
                  (quanta ? Part(options_.pool, 97) : options_.pool)

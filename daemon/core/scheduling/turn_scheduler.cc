@@ -211,6 +211,7 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
   const absl::Duration moving = party.exchange + MovingTime(party.pushed_out);
   party.wish = std::max(
       {kShortestQuantum, party.step(), moving / options_.moving_share});
+  if (fixed()) party.wish = options_.fixed_quantum;
   party.others_moved = MovedByOthers(party);
   ++(party.quantum ? quanta_ : turns_);
   for (auto& [id, member] : party.members) {
@@ -229,7 +230,7 @@ void TurnScheduler::CloseWhatIsOver() {
     if (party.phase == Phase::kOpen && blocked) {
       if (head->priority > party.priority) {
         if (Due(YieldsAt(party))) Close(party, GateMoment::kNow);
-      } else if (party.quantum && step > absl::ZeroDuration()) {
+      } else if (party.quantum && !fixed() && step > absl::ZeroDuration()) {
         // Not before its step has begun, or it would have nothing of it.
         const absl::Time begun = party.opened + step / 2;
         const absl::Time last = party.opened + Cap(party) - step;

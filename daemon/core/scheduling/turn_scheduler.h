@@ -26,6 +26,7 @@ struct TurnOptions {
   double moving_share = 0.02;  // Of the time, for exchanges.
   absl::Duration max_wait = absl::Seconds(30);
   absl::Duration order_timeout = absl::Seconds(5);
+  absl::Duration fixed_quantum;  // See CoreConfig.
 };
 
 // Opens and closes the gates of one device's jobs.
@@ -102,6 +103,7 @@ class TurnScheduler {
   void Join(const TurnFacts& facts);
   // True when `time` has come; else it is looked at again then.
   bool Due(absl::Time time);
+  bool fixed() const { return options_.fixed_quantum > absl::ZeroDuration(); }
   bool Active(const TurnParty& party) const;
 
   // Modes (sharing_mode.cc).

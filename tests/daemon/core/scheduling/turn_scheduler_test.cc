@@ -175,6 +175,20 @@ TEST(TurnSchedulerTest, AQuantumCountsWhatLeavesForIt) {
   EXPECT_NEAR(jobs.turns().quanta_total() - before, 10, 1);
 }
 
+TEST(TurnSchedulerTest, AFixedQuantumHoldsWhateverMoves) {
+  TurnOptions options = Options();
+  options.fixed_quantum = absl::Seconds(5);
+  FakeJobs jobs(options);
+  FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
+  FakeJobs::Job& b = jobs.Add(Spec("b", 950, 30));
+  a.swapped = b.swapped = MiB(700);
+  jobs.Run(absl::Seconds(1));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  const int64_t before = jobs.turns().quanta_total();
+  jobs.Run(absl::Seconds(100));
+  EXPECT_NEAR(jobs.turns().quanta_total() - before, 20, 1);
+}
+
 TEST(TurnSchedulerTest, AQuantumIsBoundedByTheLongestWait) {
   TurnOptions options = Options();
   options.max_wait = absl::Seconds(5);
