@@ -53,7 +53,9 @@ class SimClient {
 
   const JobResult& result() const { return result_; }
   size_t ops_done() const { return op_; }
-  Bytes resident() const { return held_ - idle_.bytes(); }
+  Bytes resident() const {
+    return result_.done ? Bytes() : held_ - idle_.bytes();
+  }
 
  private:
   enum class Phase { kNone, kResident, kLeaving, kSwapped, kReturning };

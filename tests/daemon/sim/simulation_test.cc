@@ -160,5 +160,15 @@ TEST(SimulationTest, ResidencyIsSampledAndStaysBelowTheDevice) {
   EXPECT_GT(most, OfPeak(48));
 }
 
+TEST(SimulationTest, AJobThatHasEndedHoldsNothing) {
+  const JobProgram program = TrainingProgram(10, 1e-3);
+  const JobProgram longer = TrainingProgram(30, 1e-3);
+  SimOptions options = OptionsWith(OfPeak(200));
+  options.sample_every = 1e-3;
+  const auto result = Simulate({{&program}, {&longer}}, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->samples.back().resident[0].is_zero());
+}
+
 }  // namespace
 }  // namespace mets::sim
