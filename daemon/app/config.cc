@@ -108,6 +108,14 @@ absl::Status SetRecoveryGrace(absl::string_view value, Config* config) {
   return SetDuration(value, &config->recovery_grace);
 }
 
+absl::Status SetPlans(absl::string_view value, Config* config) {
+  if (value != "on" && value != "off") {
+    return Bad(value, "accepted are 'on' and 'off'");
+  }
+  config->plans = value == "on";
+  return absl::OkStatus();
+}
+
 absl::Status SetMovingShare(absl::string_view value, Config* config) {
   double share = 0;
   if (!absl::SimpleAtod(value, &share) || !(share > 0 && share <= 1)) {
@@ -161,6 +169,11 @@ const std::vector<ConfigKey>& ConfigKeys() {
        "After a restart: how long jobs may take to come back before their "
        "memory is reserved as last recorded. Default: 5s",
        false, SetRecoveryGrace},
+      {"plans", "on|off",
+       "Whether trainings whose step does not fit get a plan of what leaves "
+       "and "
+       "comes back where in the step. Default: on",
+       false, SetPlans},
       {"moving-share", "PART",
        "Where jobs have the device in turn and bytes must move between: the "
        "part of the time that this may take. Default: 0.02",

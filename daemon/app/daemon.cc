@@ -56,6 +56,7 @@ core::CoreConfig CoreConfigFor(const Config& config, Epoch epoch) {
   result.extent_size = kExtentSize;
   result.order_timeout = config.order_timeout;
   result.recovery_grace = config.recovery_grace;
+  result.plans = config.plans;
   result.moving_share = config.moving_share;
   result.max_wait = config.max_wait;
   uint64_t number = 0;

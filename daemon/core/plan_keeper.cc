@@ -70,7 +70,7 @@ Bytes PlanKeeper::Budget(const Session& session, size_t index) const {
 void PlanKeeper::Consider(Session& session, size_t index) {
   Holding& holding = session.holdings[index];
   PlanBook& book = holding.plan;
-  if (!session.serves() || !holding.attached || book.task != 0 ||
+  if (!state_.config.plans || !session.serves() || !holding.attached || book.task != 0 ||
       book.order != book.answered) {
     return;
   }

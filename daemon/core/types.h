@@ -51,6 +51,8 @@ struct CoreConfig {
   // of bytes between jobs may take, and the longest wait for a turn.
   double moving_share = 0.02;
   absl::Duration max_wait = absl::Seconds(30);
+  // Steps that need more than they may have are planned (PlanKeeper).
+  bool plans = true;
   // For comparison: jobs that do not fit together take turns of this length,
   // wherever in their steps that ends. Zero: what the exchange needs.
   absl::Duration fixed_quantum;

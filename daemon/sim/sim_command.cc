@@ -42,6 +42,7 @@ struct Arguments {
   ProgramOptions program;
   int repeat = 1;
   double quantum = 0;
+  bool no_plans = false;
   bool json = false;
 };
 
@@ -121,6 +122,7 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
   METS_ASSIGN_OR_RETURN(options.policy, PolicyMaker(arguments.policy));
   options.costs.bus_bytes_per_second = arguments.bus_gbps * 1e9;
   options.fixed_quantum = arguments.quantum;
+  options.plans = !arguments.no_plans;
 
   SimReport report;
   report.policy = arguments.policy;
@@ -190,6 +192,9 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "turns of so many seconds; default as METS decides")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
+  app->add_flag("--no-plans", arguments->no_plans,
+                "For comparison: no plans within steps; each op waits for its "
+                "own buffers");
   app->add_option("--time-scale", arguments->program.time_scale,
                   "Multiplies the recorded times; default 1")
       ->check(CLI::PositiveNumber);

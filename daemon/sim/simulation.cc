@@ -69,6 +69,7 @@ class Simulator {
     config.swap_limit = GiB(1 << 10);
     config.extent_size = GiB(4);
     config.order_timeout = absl::Seconds(60);
+    config.plans = options_.plans;
     config.fixed_quantum = absl::Seconds(options_.fixed_quantum);
     config.max_wait =
         std::max(config.max_wait,

@@ -27,6 +27,7 @@ struct SimOptions {
   Bytes device_memory;
   MachineCosts costs;
   std::function<std::unique_ptr<core::VictimPolicy>()> policy;
+  bool plans = true;  // See CoreConfig::plans.
   // Seconds; zero: as METS decides. See CoreConfig::fixed_quantum.
   double fixed_quantum = 0;
   // Called now and then with the share that has been simulated, 0 to 1.

@@ -101,6 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"socket-group = \"\"", "empty"},
                       BadValue{"admin-group = false", "GROUP"},
                       BadValue{"log-level = \"loud\"", "warning"},
+                      BadValue{"plans = \"maybe\"", "'off'"},
                       BadValue{"order-timeout = \"soon\"", "'5s'"},
                       BadValue{"order-timeout = \"-1s\"", "'5s'"},
                       BadValue{"recovery-grace = \"inf\"", "'5s'"}));

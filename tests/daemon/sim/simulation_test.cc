@@ -53,6 +53,18 @@ TEST(SimulationTest, OnASmallerDeviceBytesMoveAndOpsWaitForThem) {
                            options.costs.bus_bytes_per_second);
 }
 
+TEST(SimulationTest, APlannedStepHardlyWaitsForItsCopies) {
+  const JobProgram program = TrainingProgram(100, 1e-3);
+  SimOptions options = OptionsWith(OfPeak(60));
+  const auto planned = Simulate({{&program}}, options);
+  options.plans = false;
+  const auto unplanned = Simulate({{&program}}, options);
+  ASSERT_TRUE(planned.ok() && unplanned.ok());
+  EXPECT_LT(planned->jobs[0].stall, unplanned->jobs[0].stall / 4);
+  EXPECT_LE(planned->jobs[0].peak, options.device_memory);
+  EXPECT_LT(planned->jobs[0].requests, unplanned->jobs[0].requests / 4);
+}
+
 TEST(SimulationTest, AFasterBusMakesShorterStalls) {
   const JobProgram program = TrainingProgram(20, 1e-3);
   SimOptions options = OptionsWith(OfPeak(60));
