@@ -20,7 +20,7 @@ POLICIES = ["lru", "largest_first", "next_use", "absence",
 MACHINES = {"recorded": ["--bus-gbps", "12"],
             "ops100": ["--bus-gbps", "55", "--accelerate", "100"]}
 PERCENTS = [80, 60, 40]
-REPEAT = 5  # The METS traces have 4 steps.
+REPEAT = 25  # The METS traces have 4 steps; plans begin after some.
 FIELDS = ["machine", "trace", "policy", "percent", "ideal_seconds", "seconds",
           "stall_seconds", "evicted_bytes", "restored_bytes",
           "hump_bytes", "peak_bytes", "device_bytes", "error"]

@@ -139,6 +139,7 @@ class Runner {
     s->fails = op.how & 4;
     s->keeps = op.how & 8;
     s->computes = op.how & 16;
+    s->planless = op.how & 32;
   }
   void Do(const NeedOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -162,6 +163,62 @@ class Runner {
     const OrderId order(s->gate.order.value() - op.old);
     cluster_.Send(*s, TurnEnded{s->id, "host0", order,
                                 absl::Milliseconds(op.computed_ms), true});
+  }
+  void Do(const StepOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    StepSeen seen;
+    seen.session = s->id;
+    seen.part.signature = 1 + op.kib;
+    seen.part.duration = absl::Milliseconds(op.buffers);
+    seen.part.buffers.assign(op.buffers, {KiB(op.kib), true});
+    seen.part.ops.resize(op.buffers);
+    for (uint32_t i = 0; i < seen.part.ops.size(); ++i) {
+      seen.part.ops[i].start = absl::Milliseconds(i);
+      seen.part.ops[i].accesses = {{i, steps::AccessKind::kWrite}};
+    }
+    StepProgress progress;
+    progress.session = s->id;
+    progress.signature = seen.part.signature;
+    progress.duration = seen.part.duration;
+    cluster_.Send(*s, seen);
+    cluster_.Send(*s, progress);
+    uint32_t logical = 0;
+    for (auto& [id, buffer] : s->buffers) {
+      buffer.logical = ++logical % (op.buffers + 1);
+      s->changed.insert(id);
+    }
+    cluster_.Report(*s);
+  }
+  void Do(const PlanOp& op) {
+    if (cluster_.plan_tasks.empty()) return;
+    const steps::StepProgram& program = *cluster_.plan_tasks.front().program;
+    if (op.absent == 0) {
+      cluster_.AnswerPlan(absl::ResourceExhaustedError("it cannot be"));
+      return;
+    }
+    steps::StepPlan plan;
+    plan.signature = program.signature;
+    for (uint32_t b = 0; b < program.buffers.size() && b < 64; ++b) {
+      if ((op.absent >> b & 1) == 0) continue;
+      steps::Absence absence;
+      absence.buffer = absence.evict_after = absence.restore_at = absence.use =
+          b;
+      plan.absences.push_back(absence);
+    }
+    cluster_.AnswerPlan(std::move(plan));
+  }
+  // To any slot of the plan: which one is the client's business.
+  void Do(const PlanMoveOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    if (!op.leaves) {
+      cluster_.RestoreByPlan(*s, PickBuffer(*s, op.b));
+    } else if (s->plan.has_value()) {
+      const auto& places = s->plan->places;
+      cluster_.EvictByPlan(*s, PickBuffer(*s, op.b),
+                           places[op.b / 4 % places.size()].buffer);
+    }
   }
   void Do(const GarbageOp& op);
   void Do(const LimitOp& op) {
@@ -198,7 +255,8 @@ class Runner {
   // Everybody ends; everything is back.
   void Finish() {
     for (auto& [id, s] : cluster_.sessions()) {
-      s->silent = s->skips = s->fails = s->keeps = s->computes = false;
+      s->silent = s->skips = s->fails = s->keeps = s->computes = s->planless =
+          false;
     }
     cluster_.failing_creations = 0;
     cluster_.Advance(absl::Seconds(10));
@@ -224,7 +282,8 @@ void Runner::Do(const GarbageOp& op) {
   report.size = KiB(64) * static_cast<int64_t>(op.value % 300);
   report.state = BufferState(op.value % 2);
   report.clean = op.value % 3 == 0;
-  report.slot = SlotId(op.value % 50);
+  // Not one of its plan: then its own bytes would be lost.
+  if (s->plans == 0) report.slot = SlotId(op.value % 50);
   BufferChanges changes;
   changes.session = s->id;
   changes.cached = Bytes(static_cast<int64_t>(op.value) - 1000);
@@ -316,9 +375,20 @@ class Generator {
     return EndTurnOp{s, old, static_cast<int64_t>(Below(1000)) - 10};
   }
 
+  Op Plan(uint64_t s, uint64_t b) {
+    const uint64_t dice = Below(20);
+    if (dice < 3) {
+      return StepOp{s, 2 + static_cast<int>(Below(12)),
+                    2048 << static_cast<int64_t>(Below(4))};
+    }
+    if (dice < 7) return PlanOp{Chance(10) ? 0 : 1 + Below((1 << 12) - 1)};
+    return PlanMoveOp{s, b, dice < 15};
+  }
+
   Op Next() {
     const uint64_t s = Below(16), b = Below(64);
     if (Chance(12)) return Turn(s);
+    if (Chance(30)) return Plan(s, b);
     const uint64_t dice = Below(200);
     if (dice < 40) return Alloc();
     if (dice < 75) return TouchOp{s, b, Chance(50)};
@@ -331,7 +401,7 @@ class Generator {
     if (dice < 131) return LoseOp{s};
     if (dice < 136) return ResumeOp{s};
     if (dice < 140) {
-      return BehaveOp{s, Chance(60) ? 0 : static_cast<int>(Below(32))};
+      return BehaveOp{s, Chance(60) ? 0 : static_cast<int>(Below(64))};
     }
     if (dice < 141)
       return GarbageOp{s, static_cast<int>(Below(6)), Below(1000)};

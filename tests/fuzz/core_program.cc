@@ -48,6 +48,13 @@ struct Printer {
   void operator()(const EndTurnOp& o) {
     out << "EndTurnOp{" << o.s << ", " << o.old << ", " << o.computed_ms << "}";
   }
+  void operator()(const StepOp& o) {
+    out << "StepOp{" << o.s << ", " << o.buffers << ", " << o.kib << "}";
+  }
+  void operator()(const PlanOp& o) { out << "PlanOp{" << o.absent << "}"; }
+  void operator()(const PlanMoveOp& o) {
+    out << "PlanMoveOp{" << o.s << ", " << o.b << ", " << o.leaves << "}";
+  }
   void operator()(const GarbageOp& o) {
     out << "GarbageOp{" << o.s << ", " << o.kind << ", " << o.value << "}";
   }

@@ -69,6 +69,23 @@ struct EndTurnOp {
   uint64_t s, old;
   int64_t computed_ms;
 };
+// Says that its buffers are those of a step whose ops use one each, all of
+// which live at once.
+struct StepOp {
+  uint64_t s;
+  int buffers;
+  int64_t kib;  // Of each.
+};
+// The next task is answered. `absent`: bits, which of the step's buffers leave;
+// none: it cannot be planned.
+struct PlanOp {
+  uint64_t absent;
+};
+// A buffer leaves, or comes back, by the session's plan.
+struct PlanMoveOp {
+  uint64_t s, b;
+  bool leaves;
+};
 struct GarbageOp {
   uint64_t s;
   int kind;
@@ -98,9 +115,9 @@ struct ReturnOp {
 
 using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
                         OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
-                        BehaveOp, NeedOp, WantTurnOp, EndTurnOp, GarbageOp,
-                        LimitOp, FailCreationsOp, DeliverOp, PumpOp, AdvanceOp,
-                        RestartOp, ReturnOp>;
+                        BehaveOp, NeedOp, WantTurnOp, EndTurnOp, StepOp, PlanOp,
+                        PlanMoveOp, GarbageOp, LimitOp, FailCreationsOp,
+                        DeliverOp, PumpOp, AdvanceOp, RestartOp, ReturnOp>;
 using Program = std::vector<Op>;
 
 // The program as the list that stands for it in the source.
