@@ -122,9 +122,9 @@ class Device {
                     uint64_t order_id);
   // True when no waiting op has said that it needs the buffer.
   bool Unwanted(uint64_t buffer_id);
-  // The order's answer is on its way: reports may describe its buffers again.
-  // A buffer that was freed meanwhile is FREED in the answer.
-  void FinishEvictions(v1::OrderDone* done);
+  // Sends the order's answer; reports, which come behind it, may describe its
+  // buffers again. A buffer that was freed meanwhile is FREED in the answer.
+  void AnswerEvictions(v1::OrderDone done);
   // Follows a plan, instead of the one before, which ends: nothing is written
   // to its slots any more, and what lies in them has been reported. An error
   // leaves none. REQUIRES: its extents are registered.

@@ -188,9 +188,9 @@ void Device::SendSnapshot(bool last) {
   }
 }
 
-void Device::FinishEvictions(v1::OrderDone* done) {
+void Device::AnswerEvictions(v1::OrderDone done) {
   absl::MutexLock lock(&mutex_);
-  for (v1::BufferResult& result : *done->mutable_results()) {
+  for (v1::BufferResult& result : *done.mutable_results()) {
     if (result.outcome() != v1::BUFFER_OUTCOME_DONE) continue;
     Buffer* buffer = buffers_.Find(result.buffer_id());
     if (buffer == nullptr) {
@@ -205,6 +205,10 @@ void Device::FinishEvictions(v1::OrderDone* done) {
     buffer->reported.slot_id = result.slot_id();
     buffer->reported.orphan_bytes = 0;
   }
+  // Under the lock: a report of what has changed since must not be overtaken.
+  v1::ClientMessage message;
+  *message.mutable_order_done() = std::move(done);
+  SendLocked(std::move(message));
 }
 
 void Device::GetStats(mets_stats_t* stats) {

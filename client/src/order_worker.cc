@@ -107,8 +107,7 @@ void OrderWorker::Evict(const v1::Evict& order) {
   Bytes freed;
   EvictSome(*device, order, /*wanted=*/false, &freed, &done);
   EvictSome(*device, order, /*wanted=*/true, &freed, &done);
-  device->FinishEvictions(&done);
-  Answer(std::move(done));
+  device->AnswerEvictions(std::move(done));
 }
 
 // First those that no waiting op has named, then those that one has.

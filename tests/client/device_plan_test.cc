@@ -236,8 +236,9 @@ class DevicePlanTest : public testing::Test {
     result->set_buffer_id(Info(address).buffer_id);
     result->set_outcome(device_->Evict(result->buffer_id(), slot, 1).outcome);
     result->set_slot_id(slot.slot_id());
-    device_->FinishEvictions(&done);
-    return result->outcome();
+    const v1::BufferOutcome outcome = result->outcome();
+    device_->AnswerEvictions(std::move(done));
+    return outcome;
   }
 
   FakeUplink uplink_{GiB(1)};

@@ -78,7 +78,7 @@ class DeviceTest : public testing::Test {
     answer->set_buffer_id(id);
     answer->set_outcome(result.outcome);
     answer->set_slot_id(slot->slot_id());
-    device_->FinishEvictions(&done);
+    device_->AnswerEvictions(std::move(done));
     return result.outcome;
   }
 
@@ -379,7 +379,11 @@ TEST_F(DeviceTest, ANewEpochLeavesOrphansThatShrink) {
   EXPECT_EQ(a[0], 1);
   End(op);
   ASSERT_EQ(Evict(b), v1::BUFFER_OUTCOME_DONE);
-  EXPECT_EQ(uplink_.TakeSent().back().release().orphan_bytes(),
+  // The release, then the order's answer.
+  const auto sent = uplink_.TakeSent();
+  ASSERT_GE(sent.size(), 2u);
+  EXPECT_TRUE(sent.back().has_order_done());
+  EXPECT_EQ(sent[sent.size() - 2].release().orphan_bytes(),
             static_cast<uint64_t>(MiB(4).count()));
   op = Read(b);
   EXPECT_EQ(b[0], 2);
@@ -433,7 +437,7 @@ TEST_F(DeviceTest, ConcurrentOpsAndEvictionsKeepEveryByte) {
     v1::OrderDone done;
     done.add_results()->set_buffer_id(id);
     done.mutable_results(0)->set_outcome(result.outcome);
-    device_->FinishEvictions(&done);
+    device_->AnswerEvictions(std::move(done));
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
