@@ -188,7 +188,11 @@ absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
     absl::StatusOr<Grant> now =
         uplink_.Acquire(*this, {size}, absl::InfinitePast(), WaitMode::kPlain);
     if (now.ok()) return take(*std::move(now));
-    if (!absl::IsResourceExhausted(now.status())) return now.status();
+    // Also when the daemon is away, there is nothing now; it may come back.
+    if (!absl::IsResourceExhausted(now.status()) &&
+        !absl::IsUnavailable(now.status())) {
+      return now.status();
+    }
   }
   // It waits with pinned buffers: only one op at a time may.
   METS_ASSIGN_OR_RETURN(

@@ -390,6 +390,16 @@ TEST_F(DeviceTest, ANewEpochLeavesOrphansThatShrink) {
   End(op);
 }
 
+TEST_F(DeviceTest, AnOpThatAllocatesWaitsForADaemonThatIsAway) {
+  char* a = Alloc(MiB(4));
+  Op* op = Read(a);
+  ASSERT_NE(op, nullptr);
+  uplink_.away = true;
+  EXPECT_NE(Alloc(MiB(4)), nullptr);
+  EXPECT_FALSE(uplink_.away);
+  End(op);
+}
+
 // Ops, evictions, frees and allocations of several threads at once: every
 // buffer keeps its bytes.
 TEST_F(DeviceTest, ConcurrentOpsAndEvictionsKeepEveryByte) {

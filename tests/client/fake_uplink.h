@@ -44,9 +44,16 @@ class FakeUplink : public Uplink {
     sent_.push_back(std::move(message));
   }
 
+  // The daemon is away, and back when somebody waits for it.
+  std::atomic<bool> away{false};
+
   absl::StatusOr<Grant> Acquire(Device& device,
-                                const std::vector<Bytes>& ranges, absl::Time,
-                                WaitMode mode) override {
+                                const std::vector<Bytes>& ranges,
+                                absl::Time deadline, WaitMode mode) override {
+    if (away && deadline == absl::InfinitePast()) {
+      return absl::UnavailableError("the fake daemon is away");
+    }
+    away = false;
     const bool overdraft = mode != WaitMode::kPlain;
     Bytes need;
     for (Bytes range : ranges) need += range;
