@@ -36,6 +36,7 @@ void Admission::AddNew(Bytes bytes) {
 }
 
 absl::Status Admission::Run(absl::Time deadline) {
+  const WaitClock::Wait wait(device_.waits_);
   missing_new_ = new_ranges_;
   bool token = unknown_ && device_.tight();
   for (int round = 0;;) {
@@ -329,10 +330,7 @@ absl::Status Device::BeginSlow(const mets_access* accesses, size_t count,
   } else if (reserve) {
     admission.AddNew(Bytes(static_cast<int64_t>(expected_bytes)));
   }
-  waits_.Enter();
-  const absl::Status status = admission.Run(absl::Now() + options_.wait);
-  waits_.Leave();
-  return status;
+  return admission.Run(absl::Now() + options_.wait);
 }
 
 void Device::UnpinAll(Op* op) {

@@ -134,11 +134,13 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     have_chunks = TakeReservedChunks(size, op, &chunks) ||
                   chunks_.TakeExact(size, &chunks);
   }
-  if (!have_chunks && tight()) have_chunks = TakeOrAwait(size, &chunks);
   if (!have_chunks) {
-    METS_ASSIGN_OR_RETURN(
-        chunks,
-        AcquireOne(size, DeadlineAfter(deadline_ms, options_.wait), op));
+    const WaitClock::Wait wait(waits_);
+    if (!tight() || !TakeOrAwait(size, &chunks)) {
+      METS_ASSIGN_OR_RETURN(
+          chunks,
+          AcquireOne(size, DeadlineAfter(deadline_ms, options_.wait), op));
+    }
   }
   METS_ASSIGN_OR_RETURN(Buffer * buffer, MapNew(size, chunks));
   absl::MutexLock lock(&mutex_);

@@ -42,9 +42,7 @@ void Device::StepEnds() {
 }
 
 void Device::EndStep() {
-  const absl::Duration waited =
-      absl::Nanoseconds(totals_.wait_ns.load(std::memory_order_relaxed)) +
-      waits_.waited();
+  const absl::Duration waited = waits_.waited();
   {
     absl::MutexLock lock(&mutex_);
     const std::optional<StepMeter::Need> need = step_meter_.StepEnds(

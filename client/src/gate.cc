@@ -39,12 +39,11 @@ void Gate::Enter() {
     }
     absl::MutexLock lock(&mutex_);
     if (!open()) {
-      waits_.Enter();
+      const WaitClock::Wait wait(waits_);
       ++waiters_;
       if (told_ended_) AskForTurn();
       while (!open()) changed_.Wait(&mutex_);
       --waiters_;
-      waits_.Leave();
     }
     word = word_.load();
   }

@@ -400,6 +400,32 @@ TEST_F(DeviceTest, AnOpThatAllocatesWaitsForADaemonThatIsAway) {
   End(op);
 }
 
+TEST_F(DeviceTest, AStepsTimeLeavesOutWhatItsOpsWaitedOnce) {
+  constexpr absl::Duration kWork = absl::Milliseconds(30);
+  char* a = Alloc(MiB(20));
+  ASSERT_EQ(Evict(a), v1::BUFFER_OUTCOME_DONE);
+  uplink_.set_pool(MiB(0));
+  uplink_.reclaim = [this, kWork](Bytes) {
+    absl::SleepFor(kWork);
+    device_->NoteAcquire(kWork);  // As a request that waited.
+    uplink_.set_pool(MiB(64));
+    return true;
+  };
+  device_->StepEnds();
+  uplink_.TakeSent();
+  const absl::Time start = absl::Now();
+  Op* op = Read(a);
+  absl::SleepFor(kWork);
+  End(op);
+  device_->StepEnds();
+  const auto sent = uplink_.TakeSent();
+  ASSERT_TRUE(sent.back().has_step_need());
+  const absl::Duration step =
+      absl::Microseconds(sent.back().step_need().step_us());
+  EXPECT_GE(step, kWork);
+  EXPECT_LE(step, absl::Now() - start - kWork);
+}
+
 // Ops, evictions, frees and allocations of several threads at once: every
 // buffer keeps its bytes.
 TEST_F(DeviceTest, ConcurrentOpsAndEvictionsKeepEveryByte) {

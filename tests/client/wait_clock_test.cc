@@ -2,19 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "absl/time/clock.h"
 
 namespace mets::client {
 namespace {
 
-TEST(WaitClockTest, CountsFromEnterToLeave) {
+TEST(WaitClockTest, CountsWhileAnOpWaits) {
   WaitClock clock;
   EXPECT_EQ(clock.waited(), absl::ZeroDuration());
   const absl::Time start = absl::Now();
-  clock.Enter();
-  while (clock.waited() == absl::ZeroDuration()) {
+  {
+    const WaitClock::Wait wait(clock);
+    while (clock.waited() == absl::ZeroDuration()) {
+    }
   }
-  clock.Leave();
   const absl::Duration waited = clock.waited();
   EXPECT_GT(waited, absl::ZeroDuration());
   EXPECT_LE(waited, absl::Now() - start + absl::Milliseconds(1));
@@ -25,12 +29,12 @@ TEST(WaitClockTest, CountsFromEnterToLeave) {
 TEST(WaitClockTest, OpsThatWaitAtTheSameTimeCountOnce) {
   WaitClock clock;
   const absl::Time start = absl::Now();
-  clock.Enter();
-  clock.Enter();
+  std::optional<WaitClock::Wait> first(std::in_place, clock);
+  std::optional<WaitClock::Wait> second(std::in_place, clock);
   absl::SleepFor(absl::Milliseconds(20));
-  clock.Leave();
+  first.reset();
   EXPECT_GT(clock.waited(), absl::Milliseconds(15));
-  clock.Leave();
+  second.reset();
   EXPECT_LE(clock.waited(), absl::Now() - start + absl::Milliseconds(1));
 }
 
