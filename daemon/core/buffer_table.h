@@ -28,8 +28,8 @@ struct Buffer {
   SlotId planned;
   // The order that names it as a candidate; it owns the slot meanwhile.
   OrderId order;
-  // During the order: reported as swapped by it, so that a later report as resident
-  // means that it came back.
+  // During the order: reported as swapped by it, so that a later report as
+  // resident means that it came back.
   bool left = false;
   // During the order: the slot still held its bytes at the last report.
   bool clean = false;

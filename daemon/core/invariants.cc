@@ -106,9 +106,8 @@ absl::Status CheckBuffers(const State& state) {
              planned->state != SlotState::kFull ||
              buffer.state != BufferState::kSwapped ||
              holding.plan.slots.count(buffer.planned) == 0)) {
-          return Broken("buffer ", buffer_id.value(),
-                        " does not lie in slot ", buffer.planned.value(),
-                        " of a plan");
+          return Broken("buffer ", buffer_id.value(), " does not lie in slot ",
+                        buffer.planned.value(), " of a plan");
         }
         owned += buffer.planned.ok();
         const Order* order = state.orders.Find(buffer.order);

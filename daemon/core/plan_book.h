@@ -20,7 +20,7 @@ struct PlannedSlot {
 
 // Plain data; PlanKeeper changes it.
 struct PlanBook {
-  bool due = false;  // The session has said where it is in its step.
+  bool due = false;   // The session has said where it is in its step.
   uint64_t task = 0;  // The number of the PlanTask under way; 0: none is.
   // Made, but there was no swap space for it yet.
   std::optional<steps::StepPlan> made;

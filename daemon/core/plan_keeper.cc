@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "daemon/core/plan_slots.h"
 
 namespace mets::core {
@@ -70,8 +70,8 @@ Bytes PlanKeeper::Budget(const Session& session, size_t index) const {
 void PlanKeeper::Consider(Session& session, size_t index) {
   Holding& holding = session.holdings[index];
   PlanBook& book = holding.plan;
-  if (!state_.config.plans || !session.serves() || !holding.attached || book.task != 0 ||
-      book.order != book.answered) {
+  if (!state_.config.plans || !session.serves() || !holding.attached ||
+      book.task != 0 || book.order != book.answered) {
     return;
   }
   if (book.made.has_value()) {
@@ -133,6 +133,8 @@ void PlanKeeper::SendMade(Session& session, size_t index) {
   Holding& holding = session.holdings[index];
   const bool stale =
       !session.serves() || holding.plan.version != holding.steps.version();
+  // It may come back.
+  if (!stale && holding.steps.program() == nullptr) return;
   PlanOrder action;
   if (!stale && !TakeSlots(session, index, *holding.plan.made, &action)) {
     waiting_.emplace(session.id, index);
@@ -198,8 +200,7 @@ void PlanKeeper::SendPlan(Session& session, size_t index, PlanOrder action) {
 void PlanKeeper::EndPlan(Session& session, size_t index) {
   PlanBook& book = session.holdings[index].plan;
   book.budget = Bytes();
-  PlanOrder none;
-  SendPlan(session, index, std::move(none));
+  SendPlan(session, index, PlanOrder());
 }
 
 void PlanKeeper::OnAnswered(Session& session, const Order& order, bool failed) {

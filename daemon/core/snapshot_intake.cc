@@ -152,8 +152,7 @@ void SnapshotIntake::ReplaceBuffers(Session& session, size_t index,
   state_.devices[index].victims.RemoveAll(session.id, buffers);
   buffers.Clear();
   // What lies in the slots of plans, its buffers own.
-  const PlanBook plan =
-      std::exchange(session.holdings[index].plan, PlanBook());
+  const PlanBook plan = std::exchange(session.holdings[index].plan, PlanBook());
   std::set<SlotId> named;
   for (const BufferReport& report : whole.buffers) {
     if (report.freed) continue;

@@ -305,8 +305,8 @@ using Input =
                  ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
                  Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
                  StepSeen, StepProgress, StepNeed, TurnWanted, TurnEnded,
-                 SetJobLimit, PlanMade, ChunkCreated, ChunkDestroyed, ExtentCreated,
-                 ExtentDestroyed, Tick, Stop>;
+                 SetJobLimit, PlanMade, ChunkCreated, ChunkDestroyed,
+                 ExtentCreated, ExtentDestroyed, Tick, Stop>;
 
 // ---- actions to sessions
 // -------------------------------------------------------
@@ -427,8 +427,8 @@ struct JobLimitSet {
 
 using SessionAction =
     std::variant<Welcome, Refuse, DeviceReady, Grant, Deny, EvictOrder,
-                 PlanOrder, TrimOrder, ForgetOrder, GateOrder, LimitsChanged, SendNotice,
-                 SendBye, JobLimitSet>;
+                 PlanOrder, TrimOrder, ForgetOrder, GateOrder, LimitsChanged,
+                 SendNotice, SendBye, JobLimitSet>;
 
 // ---- actions to memory
 // -----------------------------------------------------------

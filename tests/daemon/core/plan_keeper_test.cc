@@ -37,10 +37,10 @@ class PlanKeeperTest : public ::testing::Test {
     }
     return seen;
   }
-  void Progress(FakeSession& s) {
+  void Progress(FakeSession& s, uint64_t signature = kSignature) {
     StepProgress progress;
     progress.session = s.id;
-    progress.signature = kSignature;
+    progress.signature = signature;
     progress.duration = absl::Milliseconds(50);
     cluster_.Send(s, progress);
     cluster_.Report(s);
@@ -269,6 +269,18 @@ TEST_F(PlanKeeperTest, AStepThatCannotBePlannedGoesOnWithout) {
   cluster_.Advance(absl::Seconds(10));
   Progress(s);
   EXPECT_THAT(cluster_.plan_tasks, SizeIs(0));
+}
+
+TEST_F(PlanKeeperTest, APlanWaitsForAStepThatDoesNotRepeatNow) {
+  FakeSession& s = cluster_.Open("a");
+  Train(s);
+  ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
+  Progress(s, 0);
+  cluster_.AnswerPlan(Away({0}));
+  cluster_.Pump();
+  EXPECT_EQ(s.plans, 0);
+  Progress(s);
+  EXPECT_TRUE(s.plan.has_value());
 }
 
 TEST_F(PlanKeeperTest, AnAnswerForASessionThatHasGoneIsIgnored) {
