@@ -152,7 +152,7 @@ class SimClient {
   SimGate gate_;
   StepReporter steps_;
   uint64_t reported_version_ = 0;
-  std::map<uint32_t, SlotId> plan_slots_;  // By the step's buffer.
+  std::map<uint32_t, SlotId> plan_slots_;  // By BufferReport::logical.
   std::deque<uint32_t> to_evict_, to_restore_;
   bool plan_evicts_ = false;  // A copy for the plan runs.
   bool plan_restores_ = false;

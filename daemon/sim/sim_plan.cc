@@ -27,7 +27,7 @@ void SimClient::On(const core::PlanOrder& order) {
     done.error = "the step has changed";
   } else {
     for (const core::PlanOrder::Place& place : order.places) {
-      plan_slots_[place.buffer] = place.slot.id;
+      plan_slots_[place.buffer + 1] = place.slot.id;
     }
   }
   Report();
@@ -51,7 +51,7 @@ void SimClient::PlannedEvictions() {
     to_evict_.pop_front();
     Buffer& buffer = buffers_[b];
     if (buffer.phase != Phase::kResident || buffer.pinned) continue;
-    const auto slot = plan_slots_.find(steps_.StepBufferOf(b));
+    const auto slot = plan_slots_.find(steps_.LogicalOf(b));
     if (slot == plan_slots_.end()) continue;
     plan_evicts_ = buffer.by_plan = true;
     Leave(b, slot->second, [this, b](bool left) {

@@ -56,10 +56,6 @@ bool StepReporter::Follow(const steps::StepPlan& plan) {
   return true;
 }
 
-uint32_t StepReporter::StepBufferOf(uint32_t buffer) const {
-  return *recorder_.LogicalOf(KeyOf(buffer));
-}
-
 void StepReporter::Append(const steps::PlanMoves& from,
                           steps::PlanMoves* to) const {
   const auto append = [this](const std::vector<uint32_t>& logical,

@@ -31,9 +31,6 @@ class StepReporter {
   // when that is not the step now. It ends when the core is told another one.
   bool Follow(const steps::StepPlan& plan);
   void EndPlan() { follower_.reset(); }
-  // The step's buffer that one of the JobProgram is; REQUIRES: it is one, and a
-  // plan is followed.
-  uint32_t StepBufferOf(uint32_t buffer) const;
 
   // Whether the op begun last is the last one of a step.
   bool EndsStep() const {
