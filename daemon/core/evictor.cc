@@ -176,13 +176,7 @@ void Evictor::Issue(size_t device, Share& share) {
     order.candidates.push_back(
         {buffer->id, buffer->slot, buffer->size, reused});
     action.candidates.push_back({buffer->id, slot});
-    for (const SlotPiece& piece : slot.pieces) {
-      bool& certain = share.session->extents[piece.extent];
-      if (certain) continue;
-      certain = true;
-      action.new_to_session.push_back(
-          {piece.extent, state_.swap.FindExtent(piece.extent)->space.size()});
-    }
+    swap_.Introduce(slot, *share.session, &action.new_to_session);
   }
   action.order = state_.orders.Add(std::move(order)).id;
   for (const auto& [buffer, reused] : share.buffers) {

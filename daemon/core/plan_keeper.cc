@@ -187,12 +187,7 @@ void PlanKeeper::SendPlan(Session& session, size_t index, PlanOrder action) {
   book.order = action.order;
   for (const PlanOrder::Place& place : action.places) {
     book.slots[place.slot.id] = {action.order, BufferId()};
-    for (const SlotPiece& piece : place.slot.pieces) {
-      bool& certain = session.extents[piece.extent];
-      if (std::exchange(certain, true)) continue;
-      action.new_to_session.push_back(
-          {piece.extent, state_.swap.FindExtent(piece.extent)->space.size()});
-    }
+    swap_.Introduce(place.slot, session, &action.new_to_session);
   }
   state_.Send(std::move(action));
 }

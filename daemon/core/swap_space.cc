@@ -55,6 +55,16 @@ void SwapSpace::FreeSlot(Buffer& buffer) {
   buffer.slot = SlotId();
 }
 
+void SwapSpace::Introduce(const Slot& slot, Session& session,
+                          std::vector<ExtentRef>* extents) {
+  for (const SlotPiece& piece : slot.pieces) {
+    bool& certain = session.extents[piece.extent];
+    if (std::exchange(certain, true)) continue;
+    extents->push_back(
+        {piece.extent, state_.swap.FindExtent(piece.extent)->space.size()});
+  }
+}
+
 bool SwapSpace::Growing(DomainId domain) const {
   return state_.swap.Growing(domain);
 }

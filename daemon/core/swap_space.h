@@ -3,6 +3,7 @@
 #define METS_DAEMON_CORE_SWAP_SPACE_H_
 
 #include <optional>
+#include <vector>
 
 #include "daemon/core/retirement.h"
 #include "daemon/core/state.h"
@@ -41,6 +42,10 @@ class SwapSpace {
   Bytes Room(DomainId domain, bool reclaim) const;
   // Takes the slot from a buffer that has one.
   void FreeSlot(Buffer& buffer);
+  // Adds the slot's extents that the session has not got yet: their descriptors
+  // are sent with the order that names the slot.
+  void Introduce(const Slot& slot, Session& session,
+                 std::vector<ExtentRef>* extents);
   // Sees to it that the domain gets room, if there can be. Other domains'
   // extents are taken only with `may_take`; true when that is under way.
   bool Grow(const SwapWish& wish, bool may_take);
