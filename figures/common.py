@@ -38,6 +38,18 @@ def use_style():
     return pyplot
 
 
+def simulate(build, traces, words):
+    """What `mets-sim --json` says of jobs that do what `traces` (names of files
+    in figures/traces) say: its report and None, or None and its error."""
+    command = [str(pathlib.Path(build) / "bin/mets-sim"), "--json", *words]
+    for trace in traces:
+        command += ["--trace", str(ROOT / "figures/traces" / (trace + ".csv.xz"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None, done.stderr.strip().split("\n")[0]
+    return json.loads(done.stdout), None
+
+
 def save(figure, folder, name):
     """Writes name.pdf and name.png, the same bytes for the same data."""
     folder = pathlib.Path(folder)

@@ -5,9 +5,7 @@ by 100 (at least the bytes that an op touches over 2.5 TB/s, and 4 us), 55 GB/s.
 """
 
 import csv
-import json
 import pathlib
-import subprocess
 import sys
 
 import common
@@ -30,17 +28,13 @@ def simulate(build, trace, machine, policy, percent):
     """One row of the CSV."""
     row = {"machine": machine, "trace": trace, "policy": policy,
            "percent": percent}
-    words = [str(pathlib.Path(build) / "bin/mets-sim"), "--trace",
-             str(common.ROOT / "figures/traces" / (trace + ".csv.xz")),
-             "--device-memory", f"{percent}%", "--policy", policy, "--json"]
+    words = ["--device-memory", f"{percent}%", "--policy", policy,
+             *MACHINES[machine]]
     if trace.startswith("mets-"):
         words += ["--repeat", str(REPEAT)]
-    done = subprocess.run(words + MACHINES[machine], capture_output=True,
-                          text=True, check=False)
-    if done.returncode != 0:
-        row["error"] = done.stderr.strip().split("\n")[0]
+    report, row["error"] = common.simulate(build, [trace], words)
+    if report is None:
         return row
-    report = json.loads(done.stdout)
     row["device_bytes"] = report["device_bytes"]
     row.update({k: v for k, v in report["jobs"][0].items() if k in FIELDS})
     return row

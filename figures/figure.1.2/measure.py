@@ -5,9 +5,7 @@ METS decides and with quanta of fixed lengths, on a bus of 12 GB/s each way.
 """
 
 import csv
-import json
 import pathlib
-import subprocess
 import sys
 
 import common
@@ -26,17 +24,13 @@ FIELDS = ["trace", "part", "quantum", "serial_seconds", "total_seconds",
 def simulate(build, trace, part, quantum):
     """One row of the CSV."""
     row = {"trace": trace, "part": part, "quantum": quantum}
-    file = str(common.ROOT / "figures/traces" / (trace + ".csv.xz"))
-    words = [str(pathlib.Path(build) / "bin/mets-sim"), "--trace", file,
-             "--trace", file, "--device-memory", f"{5000 / part:.4f}%",
-             "--bus-gbps", "12", "--repeat", str(REPEAT), "--json"]
+    words = ["--device-memory", f"{5000 / part:.4f}%", "--bus-gbps", "12",
+             "--repeat", str(REPEAT)]
     if quantum != "automatic":
         words += ["--quantum", quantum]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        row["error"] = done.stderr.strip().split("\n")[0]
+    report, row["error"] = common.simulate(build, [trace, trace], words)
+    if report is None:
         return row
-    report = json.loads(done.stdout)
     for field in ["serial_seconds", "total_seconds", "fairness"]:
         row[field] = report[field]
     for field in FIELDS[6:10]:
