@@ -172,7 +172,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
       {"plans", "on|off",
        "Whether trainings whose step does not fit get a plan of what leaves "
        "and "
-       "comes back where in the step. Default: off",
+       "comes back where in the step. Default: on",
        false, SetPlans},
       {"moving-share", "PART",
        "Where jobs have the device in turn and bytes must move between: the "

@@ -30,7 +30,7 @@ struct Config {
   std::string log_level = "info";   // log-level
   absl::Duration order_timeout = absl::Seconds(5);   // order-timeout
   absl::Duration recovery_grace = absl::Seconds(5);  // recovery-grace
-  bool plans = false;                                // plans
+  bool plans = true;                                 // plans
   double moving_share = 0.02;                        // moving-share
   absl::Duration max_wait = absl::Seconds(30);       // max-wait
 };
