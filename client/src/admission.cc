@@ -193,7 +193,7 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   const WaitMode mode = !overdraft ? WaitMode::kPlain
                         : pins     ? WaitMode::kPinned
                                    : WaitMode::kToken;
-  device_.ReportChanges(true);  // That the daemon spares what is named.
+  device_.ReportChanges(ReportScope::kAll);  // That the daemon spares what is named.
   METS_ASSIGN_OR_RETURN(
       Grant grant, device_.uplink_.Acquire(device_, ranges, deadline, mode));
   if (grant.overdraft) op_->AddToken(grant.generation);

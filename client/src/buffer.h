@@ -68,6 +68,7 @@ struct Buffer {
   ReportedBuffer reported;
   bool in_order = false;       // An order's answer will describe it.
   bool pinned_before = false;  // At the last look.
+  uint64_t seen = 0;           // The generation at the last look.
 
   // Links of the RangeCache.
   Buffer* older = nullptr;

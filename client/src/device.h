@@ -46,6 +46,16 @@ struct DeviceOptions {
   std::string job = "job";  // Names recordings.
 };
 
+// Which of the buffers that have changed a report describes.
+enum class ReportScope {
+  kAll,
+  // Of those that the daemon does not know only what was there at the last
+  // report: most are gone by the next. Not what was merely used.
+  kLasting,
+  // The same, and what was merely used.
+  kLastingUses,
+};
+
 // Counters that only grow.
 struct DeviceTotals {
   std::atomic<uint64_t> evicted_bytes{0}, restored_bytes{0}, evictions{0},
@@ -177,9 +187,8 @@ class Device {
   // Sends the whole state, and everything that changes later behind it.
   // `last`: no other device's follows.
   void SendSnapshot(bool last);
-  // Sends what has changed since the last report, if anything. `touched`:
-  // also buffers of which only the last use has changed.
-  bool ReportChanges(bool touched);
+  // Sends what has changed since the last report, if anything.
+  bool ReportChanges(ReportScope scope);
 
  private:
   friend class Admission;

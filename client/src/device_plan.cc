@@ -11,7 +11,7 @@ namespace mets::client {
 absl::Status Device::FollowPlan(const v1::Plan& plan) {
   absl::MutexLock lock(&plan_mutex_);
   StopPlan();
-  ReportChanges(true);
+  ReportChanges(ReportScope::kAll);
   if (plan.absences().empty()) return absl::OkStatus();
   {
     // Mute waits for this plan, or is seen here.

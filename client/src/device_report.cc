@@ -78,7 +78,7 @@ void Device::FillReport(Buffer* buffer, const ReportedBuffer& now,
   report->set_logical(buffer->reported.logical);
 }
 
-bool Device::ReportChanges(bool touched) {
+bool Device::ReportChanges(ReportScope scope) {
   absl::MutexLock lock(&mutex_);
   if (muted_) return false;
   const uint64_t epoch = uplink_.epoch();
@@ -97,7 +97,12 @@ bool Device::ReportChanges(bool touched) {
     if (buffer.word.phase() == Phase::kFree || buffer.in_order) continue;
     ReportedBuffer now = Describe(&buffer, epoch);
     if (now.pinned) pinned += buffer.range_size();
-    if (!touched && buffer.reported.known) {
+    const bool lasts =
+        std::exchange(buffer.seen, buffer.generation) == buffer.generation;
+    if (scope != ReportScope::kAll && !lasts && !buffer.reported.known) {
+      continue;
+    }
+    if (scope == ReportScope::kLasting && buffer.reported.known) {
       now.last_use_ms = buffer.reported.last_use_ms;
     }
     if (now == buffer.reported &&

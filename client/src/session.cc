@@ -24,8 +24,10 @@ constexpr absl::Duration kLastRetry = absl::Milliseconds(500);
 // How long the end of a process waits for the end of its recording.
 constexpr absl::Duration kLastWords = absl::Seconds(2);
 constexpr absl::Duration kReportPeriod = absl::Milliseconds(20);
-// On a device that is not tight, last uses are reported this seldom.
-constexpr int kRelaxedRounds = 10;
+// Of a device that is not tight, buffers are reported every so many periods,
+// and their last uses with every tenth of these reports.
+constexpr int kRelaxedPeriods = 50;
+constexpr int kLastUseReports = 10;
 
 }  // namespace
 
@@ -404,7 +406,13 @@ void Session::Report() {
     for (Device* device : Devices()) {
       device->gate().Poll();
       device->ReportSteps();
-      device->ReportChanges(device->tight() || round % kRelaxedRounds == 0);
+      if (device->tight()) {
+        device->ReportChanges(ReportScope::kAll);
+      } else if (round % kRelaxedPeriods == 0) {
+        device->ReportChanges(round / kRelaxedPeriods % kLastUseReports == 0
+                                  ? ReportScope::kLastingUses
+                                  : ReportScope::kLasting);
+      }
       device->SendRecording();
     }
     absl::MutexLock lock(&mutex_);

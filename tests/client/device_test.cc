@@ -252,12 +252,12 @@ TEST_F(DeviceTest, BuffersAllocatedInAnOpStayPinnedUntilItsEnd) {
 
 TEST_F(DeviceTest, SwappedBuffersAreFreedWithTheirSlot) {
   char* a = Alloc(MiB(2));
-  device_->ReportChanges(true);
+  device_->ReportChanges(ReportScope::kAll);
   ASSERT_EQ(Evict(a), v1::BUFFER_OUTCOME_DONE);
   const uint64_t id = Info(a).buffer_id;
   device_->Free(a);
   uplink_.TakeSent();
-  ASSERT_TRUE(device_->ReportChanges(true));
+  ASSERT_TRUE(device_->ReportChanges(ReportScope::kAll));
   const v1::BufferChanges changes = uplink_.TakeSent().back().buffer_changes();
   ASSERT_EQ(changes.buffers_size(), 1);
   EXPECT_EQ(changes.buffers(0).buffer_id(), id);
@@ -267,11 +267,31 @@ TEST_F(DeviceTest, SwappedBuffersAreFreedWithTheirSlot) {
 
 TEST_F(DeviceTest, NothingToSayIsNotSaid) {
   char* a = Alloc(MiB(2));
-  EXPECT_TRUE(device_->ReportChanges(true));
-  EXPECT_FALSE(device_->ReportChanges(true));
+  EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));
+  EXPECT_FALSE(device_->ReportChanges(ReportScope::kAll));
+  for (const uint32_t then = CoarseNowMs(); CoarseNowMs() == then;) {
+  }
   Op* op = Read(a);
   End(op);
-  EXPECT_FALSE(device_->ReportChanges(false));
+  EXPECT_FALSE(device_->ReportChanges(ReportScope::kLasting));
+  EXPECT_TRUE(device_->ReportChanges(ReportScope::kLastingUses));
+}
+
+TEST_F(DeviceTest, BuffersThatDoNotLastAreNotReportedWhileNothingIsTight) {
+  char* lasting = Alloc(MiB(2));
+  const uint64_t id = Info(lasting).buffer_id;
+  device_->ReportChanges(ReportScope::kLasting);
+  char* brief = Alloc(MiB(2));
+  uplink_.TakeSent();
+  ASSERT_TRUE(device_->ReportChanges(ReportScope::kLasting));
+  const v1::BufferChanges changes = uplink_.TakeSent().back().buffer_changes();
+  ASSERT_EQ(changes.buffers_size(), 1);
+  EXPECT_EQ(changes.buffers(0).buffer_id(), id);
+  device_->Free(brief);
+  // The same address, another buffer.
+  brief = Alloc(MiB(2));
+  EXPECT_FALSE(device_->ReportChanges(ReportScope::kLasting));
+  EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));
 }
 
 TEST_F(DeviceTest, TrimGivesTheOldestCachedMemoryBack) {

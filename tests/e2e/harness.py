@@ -122,7 +122,7 @@ def outcome(result):
     return result["final_loss_hex"], result["weights_sha256"]
 
 
-def wait_until_training(process, seconds=60):
+def wait_until_training(process, seconds=300):
     """Until the training has printed its first progress line."""
     wait_for(lambda: "\nstep" in "\n" + text_of(process)
              or process.poll() is not None, seconds, "the training runs")
