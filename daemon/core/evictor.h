@@ -15,12 +15,12 @@ namespace mets::core {
 
 // Candidates are the movable, resident, unpinned buffers of sessions that can
 // follow orders and have no such order yet, in the order of the device's
-// VictimIndex: the policy's over all processes, but jobs of higher priority
-// than the requester's come last whatever the policy says, and an active job's
-// guarantee is left alone. The best are taken until the goal is reached, with
-// spares behind (half as many bytes more, at least 4 buffers), because the
-// client knows better what is pinned; each session gets one order with its
-// share.
+// VictimIndex: the policy's over all processes, but jobs that wait for their
+// turn come first and jobs of higher priority than the requester's last,
+// whatever the policy says, and an active job's guarantee is left alone. The
+// best are taken until the goal is reached, with spares behind (half as many
+// bytes more, at least 4 buffers), because the client knows better what is
+// pinned; each session gets one order with its share.
 //
 // Costs O(log n) for each victim, besides the best of each size class.
 //

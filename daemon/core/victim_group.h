@@ -70,9 +70,10 @@ struct VictimHeadsKey {
   VictimKind kind;
   int priority = 0;
   int weight = 1;
+  bool waits = false;  // As VictimOwner::waits.
   friend bool operator<(const VictimHeadsKey& a, const VictimHeadsKey& b) {
-    return std::tie(a.priority, a.weight, a.kind) <
-           std::tie(b.priority, b.weight, b.kind);
+    return std::tie(a.priority, a.weight, a.waits, a.kind) <
+           std::tie(b.priority, b.weight, b.waits, b.kind);
   }
 };
 // The heads of like groups, and which of the best ones is theirs.
@@ -92,6 +93,9 @@ struct VictimOwner {
   int weight = 1;
   // Its buffers are not used before.
   absl::Time not_before = absl::InfinitePast();
+
+  // Others have their turn.
+  bool waits() const { return not_before != absl::InfinitePast(); }
 
   friend bool operator==(const VictimOwner& a, const VictimOwner& b) {
     return a.session == b.session && a.takes_part == b.takes_part &&

@@ -197,7 +197,7 @@ VictimHeadsKey VictimIndex::WhereHead(const VictimGroup& group,
   head->owner = &owner;
   head->last_use = facts.last_use;
   head->next_use = facts.next_use;
-  return {KindOf(facts), owner.priority, owner.weight};
+  return {KindOf(facts), owner.priority, owner.weight, owner.waits()};
 }
 
 void VictimIndex::PlaceHead(VictimGroup& group) {

@@ -20,7 +20,7 @@ void Fetch(const void* at, size_t bytes) {
 }  // namespace
 
 bool VictimWalk::Source::operator<(const Source& other) const {
-  if (later != other.later) return later;
+  if (rank != other.rank) return rank > other.rank;
   if (score != other.score) return score < other.score;
   if (clean != other.clean) return other.clean;
   if (size != other.size) return size < other.size;
@@ -55,10 +55,15 @@ VictimWalk::VictimWalk(VictimIndex& index, absl::Time now, int priority,
   for (SessionId session : sessions) PushGroups(session);
 }
 
+VictimWalk::Rank VictimWalk::RankOf(int priority, bool waits) const {
+  if (priority > priority_) return Rank::kHigherPriority;
+  return waits ? Rank::kWaits : Rank::kOthers;
+}
+
 VictimWalk::Source VictimWalk::SourceOf(const VictimHeadsKey& key,
                                         const VictimHead& head) const {
   Source source;
-  source.later = key.priority > priority_;
+  source.rank = RankOf(key.priority, key.waits);
   source.score = index_.Score(key, head, now_);
   source.clean = key.kind.clean;
   source.size = head.size;
@@ -84,7 +89,7 @@ void VictimWalk::PushEntry(VictimGroup& group,
                            std::set<VictimEntry>::const_iterator entry) {
   if (entry == group.entries.end()) return;
   Source source;
-  source.later = group.owner->priority > priority_;
+  source.rank = RankOf(group.owner->priority, group.owner->waits());
   source.score = index_.Score(group, *entry, now_);
   source.clean = group.kind.clean;
   source.size = entry->size;

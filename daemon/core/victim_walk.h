@@ -13,9 +13,10 @@
 namespace mets::core {
 
 // A merge of the index's groups by score: it looks at the heads, and opens a
-// group only when its first buffer is the best of all. Buffers of sessions with
-// a higher priority than the given one come last. Equal scores: those that
-// leave without a copy first, then the larger, then by session and buffer.
+// group only when its first buffer is the best of all. Whatever the policy
+// says, buffers of sessions that wait for their turn come first, and those of
+// sessions with a higher priority than the given one last. Equal scores: those
+// that leave without a copy first, then the larger, then by session and buffer.
 //
 // Not thread-safe. Borrows the index, which must be frozen meanwhile.
 class VictimWalk {
@@ -44,10 +45,12 @@ class VictimWalk {
   absl::Span<VictimGroup* const> stale() const { return stale_; }
 
  private:
+  // Whose buffers leave first, whatever the policy says.
+  enum class Rank { kWaits, kOthers, kHigherPriority };
   // The next of a group, or a group's head, which stands for the heads behind
   // it as well.
   struct Source {
-    bool later = false;
+    Rank rank = Rank::kOthers;
     double score = 0;
     bool clean = false;
     Bytes size;
@@ -63,6 +66,7 @@ class VictimWalk {
     bool operator<(const Source& other) const;
   };
 
+  Rank RankOf(int priority, bool waits) const;
   Source SourceOf(const VictimHeadsKey& key, const VictimHead& head) const;
   void Push(const Source& source);
   static void Fetch(const Source& source);

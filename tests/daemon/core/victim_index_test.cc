@@ -147,16 +147,17 @@ TEST_P(VictimIndexTest, ASessionThatComputesLaterKeepsTheIndexInOrder) {
   }
 }
 
-TEST(NextTurnTest, ASessionThatComputesLaterLosesFirst) {
-  const auto policy = *policy::MakePolicy("next_use");
+// Also where its buffers were used last, or are used first.
+TEST_P(VictimIndexTest, ASessionThatWaitsForItsTurnLosesFirst) {
+  const auto policy = *policy::MakePolicy(GetParam());
   VictimIndex index(policy.get(), 10e9);
   SessionTable sessions(1);
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   for (int i = 1; i <= 2; ++i) {
     Session& session = sessions.Add(SessionId(i), DomainId(1), "job");
     Buffer& buffer = session.holdings[0].buffers.FindOrAdd(BufferId(1), MiB(1));
-    buffer.last_use = now;
-    buffer.next_use = now + absl::Seconds(3 - i);
+    buffer.last_use = now - absl::Seconds(9 - i);
+    buffer.next_use = now + absl::Seconds(i == 2 ? 1 : 60);
     index.Update(session, buffer, now);
     VictimOwner owner;
     owner.session = &session;
