@@ -13,6 +13,8 @@ namespace {
 
 // A job whose steps are not known closes at the end of "a step" after this.
 constexpr int64_t kUnknownStepNs = 100'000'000;
+// After so many steps all that a process uses has come back.
+constexpr int kSettledSteps = 2;
 
 int64_t NowNs() {
   timespec now;
@@ -80,13 +82,21 @@ void Gate::SetOpen(State state) {
   state_ = state;
   opened_ns_ = NowNs();
   last_end_ns_.store(opened_ns_);
+  waited_before_ = waits_.waited();
+  steps_ended_ = 0;
   close_ns_ = steps_known_ ? std::numeric_limits<int64_t>::max()
                            : opened_ns_ + kUnknownStepNs;
   word_.fetch_and(~kClosed);
   changed_.SignalAll();
 }
 
+void Gate::MeasureStall() {
+  if (steps_ended_ < kSettledSteps) stalled_ = waits_.waited() - waited_before_;
+}
+
 void Gate::Shut(bool step_end) {
+  // Who waits later waits for its turn.
+  if (state_ != State::kClosed) MeasureStall();
   state_ = State::kClosed;
   step_end_ = step_end;
   word_.fetch_or(kClosed);
@@ -107,6 +117,8 @@ void Gate::TryFinish() {
   ended->set_computed_us(
       std::max<int64_t>(last_end_ns_.load() - opened_ns_, 0) / 1000);
   ended->set_step_end(step_end_);
+  ended->set_stalled_us(
+      std::max<int64_t>(absl::ToInt64Microseconds(stalled_), 0));
   send_(std::move(message));
   if (waiters_ > 0) AskForTurn();
 }
@@ -166,6 +178,8 @@ void Gate::StepEnds() {
   const bool computed = Begun(word_.load()) != step_base_.load();
   LearnStep();
   if (!computed) return;
+  MeasureStall();
+  ++steps_ended_;
   if (state_ == State::kTurn || state_ == State::kClosing) {
     Shut(/*step_end=*/true);
   }

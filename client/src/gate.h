@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/src/wait_clock.h"
 #include "mets/v1/session.pb.h"
 
@@ -59,6 +60,7 @@ class Gate {
   void StartCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetOpen(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MeasureStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the daemon that the turn has ended, if it has.
   void TryFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskForTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -95,6 +97,11 @@ class Gate {
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Since the gate opened: what ops had waited then, steps that ended, and what
+  // ops waited until the second of these.
+  absl::Duration waited_before_ ABSL_GUARDED_BY(mutex_);
+  int steps_ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration stalled_ ABSL_GUARDED_BY(mutex_);
   int64_t opened_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t close_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Closing: at the latest.
   int64_t idle_ns_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -167,6 +167,8 @@ struct TurnEnded {
   OrderId order;            // As above.
   absl::Duration computed;  // Device time used since the gate opened.
   bool step_end = false;    // The gate closed between two steps.
+  // Of it: ops waited for memory and copies, in the first two steps.
+  absl::Duration stalled;
 };
 // From the admin service.
 struct SetJobLimit {

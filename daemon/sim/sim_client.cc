@@ -22,11 +22,13 @@ SimClient::SimClient(World* world, Machine* machine, const JobProgram& program,
       device_(std::move(device)),
       to_core_(std::move(to_core)),
       buffers_(program.buffers.size()),
-      gate_(world, session, device_,
-            [this](core::Input input) {
-              Report();
-              to_core_(std::move(input));
-            }),
+      gate_(
+          world, session, device_,
+          [this](core::Input input) {
+            Report();
+            to_core_(std::move(input));
+          },
+          [this] { return Stalled(); }),
       steps_(program, session, device_) {
   for (size_t b = 0; b < buffers_.size(); ++b) {
     buffers_[b].size = program.buffers[b].RoundUpTo(kSmallestChunk);

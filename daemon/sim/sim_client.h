@@ -124,6 +124,9 @@ class SimClient {
   double JobTime() const {
     return world_.now() - gate_.waited() - result_.stall;
   }
+  double Stalled() const {
+    return result_.stall + (waiting_ ? world_.now() - since_ : 0);
+  }
 
   World& world_;
   Machine& machine_;

@@ -7,6 +7,7 @@ namespace {
 
 // As in the client: a step whose end is not known is taken to end after this.
 constexpr double kUnknownStep = 0.1;
+constexpr int kSettledSteps = 2;  // As in the client.
 constexpr double kRounding = 1e-9;
 
 }  // namespace
@@ -53,6 +54,10 @@ void SimGate::Leave(bool step_end) {
   last_end_ = world_.now();
   steps_known_ |= step_end;
   between_steps_ = step_end;
+  if (step_end) {
+    MeasureStall();
+    ++steps_ended_;
+  }
   if (state_ == State::kClosed) {
     TryFinish();
   } else if (step_end &&
@@ -70,12 +75,19 @@ double SimGate::waited() const {
 void SimGate::SetOpen(State state) {
   state_ = state;
   opened_ = last_end_ = world_.now();
+  stalled_before_ = stalled_();
+  steps_ended_ = 0;
   if (!resume_) return;
   waited_ = waited();
   world_.After(0, std::exchange(resume_, nullptr));
 }
 
+void SimGate::MeasureStall() {
+  if (steps_ended_ < kSettledSteps) stall_ = stalled_() - stalled_before_;
+}
+
 void SimGate::Shut(bool step_end) {
+  if (state_ != State::kClosed) MeasureStall();
   state_ = State::kClosed;
   step_end_ = step_end;
   TryFinish();
@@ -90,6 +102,7 @@ void SimGate::TryFinish() {
   ended.order = order_;
   ended.computed = absl::Seconds(last_end_ - opened_);
   ended.step_end = step_end_;
+  ended.stalled = absl::Seconds(stall_);
   send_(ended);
   if (resume_) AskForTurn();
 }

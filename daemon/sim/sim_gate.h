@@ -17,12 +17,16 @@ namespace mets::sim {
 class SimGate {
  public:
   using Send = std::function<void(core::Input)>;
+  // Seconds for which ops have waited for memory and copies, in all.
+  using Stalled = std::function<double()>;
 
-  SimGate(World* world, SessionId session, std::string device, Send send)
+  SimGate(World* world, SessionId session, std::string device, Send send,
+          Stalled stalled)
       : world_(*world),
         session_(session),
         device_(std::move(device)),
-        send_(std::move(send)) {}
+        send_(std::move(send)),
+        stalled_(std::move(stalled)) {}
 
   void Follow(const core::GateOrder& order);
 
@@ -39,6 +43,7 @@ class SimGate {
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
 
   void SetOpen(State state);
+  void MeasureStall();
   void Shut(bool step_end);
   void TryFinish();
   void AskForTurn();
@@ -50,6 +55,7 @@ class SimGate {
   const SessionId session_;
   const std::string device_;
   const Send send_;
+  const Stalled stalled_;
   State state_ = State::kFree;
   OrderId order_;
   bool running_ = false;
@@ -59,6 +65,9 @@ class SimGate {
   bool told_ended_ = false, told_wanted_ = false;
   double idle_ = 0;
   double opened_ = 0, last_end_ = 0;
+  // Since the gate opened.
+  double stalled_before_ = 0, stall_ = 0;
+  int steps_ended_ = 0;
   uint64_t opening_ = 0;  // Counts what Follow changes: old watches do nothing.
   std::function<void()> resume_;
   double wait_since_ = 0, waited_ = 0;

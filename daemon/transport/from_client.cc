@@ -253,6 +253,8 @@ MaybeInput Convert(const v1::TurnEnded& message, SessionId session) {
   METS_ASSIGN_OR_RETURN(ended.computed, ToDuration(message.computed_us(),
                                                    "turn_ended.computed_us"));
   ended.step_end = message.step_end();
+  METS_ASSIGN_OR_RETURN(
+      ended.stalled, ToDuration(message.stalled_us(), "turn_ended.stalled_us"));
   return core::Input(std::move(ended));
 }
 

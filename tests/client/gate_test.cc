@@ -48,6 +48,7 @@ class GateTest : public testing::Test {
     std::string told;
     for (const v1::ClientMessage& m : sent_) {
       if (m.has_turn_ended()) {
+        stalled_ = absl::Microseconds(m.turn_ended().stalled_us());
         told += m.turn_ended().step_end() ? 'S' : 'E';
         EXPECT_EQ(m.turn_ended().order_id(), order_);
         EXPECT_EQ(m.turn_ended().epoch(), 9u);
@@ -68,7 +69,17 @@ class GateTest : public testing::Test {
     mutex_.Await(absl::Condition(&enough));
   }
 
+  // An op waits for copies, for 2 ms and more.
+  void Stall() {
+    const WaitClock::Wait wait(waits_);
+    const absl::Duration before = waits_.waited();
+    while (waits_.waited() < before + absl::Milliseconds(2)) {
+      absl::SleepFor(absl::Microseconds(100));
+    }
+  }
+
   uint64_t order_ = 0;
+  absl::Duration stalled_;  // Of the last turn that Told has seen.
   std::atomic<bool> quiet_{true};
   absl::Mutex mutex_;
   std::deque<v1::ClientMessage> sent_;
@@ -193,6 +204,29 @@ TEST_F(GateTest, WithoutKnownStepsItClosesSoonAndWhenIdle) {
   EXPECT_EQ(Told(), "E");
   Quantum(/*idle_ms=*/1);
   while (Told().empty()) gate_.Poll();
+}
+
+TEST_F(GateTest, WhatOpsWaitInAQuantumsFirstTwoStepsIsItsStall) {
+  Stall();
+  const absl::Duration before = waits_.waited();
+  Quantum();
+  absl::Duration after;
+  for (int step = 1; step <= 3; ++step) {
+    gate_.Enter();
+    Stall();
+    gate_.Leave();
+    gate_.StepEnds();
+    if (step == 2) after = waits_.waited();
+  }
+  CloseNow();
+  Stall();
+  EXPECT_EQ(Told(), "E");
+  EXPECT_GE(stalled_, absl::Milliseconds(4) - absl::Microseconds(1));
+  EXPECT_LE(stalled_, after - before);
+  Quantum();
+  CloseNow();
+  EXPECT_EQ(Told(), "E");
+  EXPECT_EQ(stalled_, absl::ZeroDuration());
 }
 
 TEST_F(GateTest, ABrokenStreamOpensIt) {

@@ -135,6 +135,7 @@ void TurnScheduler::ChangeMode(SharingMode mode) {
     if (it == first) {
       Open(it->first, party);
     } else {
+      party.quantum = false;
       Close(party, GateMoment::kNow);
     }
   }

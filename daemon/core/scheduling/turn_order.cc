@@ -163,14 +163,6 @@ void TurnScheduler::RaiseVirtualTime() {
   if (any) virtual_time_ = std::max(virtual_time_, least);
 }
 
-Bytes TurnScheduler::MovedByOthers(const TurnParty& party) const {
-  Bytes sum;
-  for (const auto& [job, other] : parties_) {
-    if (&other != &party) sum += other.moved();
-  }
-  return sum;
-}
-
 absl::Status TurnScheduler::Check(absl::Time now) const {
   Bytes booked;
   int open = 0;

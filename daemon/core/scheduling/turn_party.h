@@ -36,6 +36,7 @@ struct TurnMember {
   bool ended = false;  // It has said that its gate is closed and nothing runs.
   bool wants = false;
   absl::Duration computed;  // In the turn that is ending.
+  absl::Duration stalled;   // Likewise.
 };
 
 // Plain data. Processes of one job get and lose their turns together.
@@ -55,9 +56,9 @@ struct TurnParty {
   Bytes booked;          // What it needed when the last turn was given.
   absl::Time opened = absl::InfinitePast();
   absl::Duration exchange;  // To bring back what it lacked then.
-  absl::Duration wish;      // Of its quantum: what makes the exchange pay.
-  Bytes others_moved;       // By all others, ever, when it was opened.
-  Bytes pushed_out;         // What they moved out for it, in its last quantum.
+  // What an exchange costs it, as its quanta have shown.
+  absl::Duration cost = absl::InfiniteDuration();
+  absl::Duration wish;  // Of its quantum: what makes the exchange pay.
   absl::Time told = absl::InfinitePast();  // To close, for the last time...
   GateMoment moment = GateMoment::kNow;    // ...so.
   absl::Time ended = absl::InfinitePast();

@@ -160,6 +160,7 @@ void TurnScheduler::OnEnded(absl::Time now, const TurnEnded& ended) {
   }
   member->ended = true;
   member->computed = ended.computed;
+  member->stalled = ended.stalled;
   EndIfAllHave(*party);
 }
 
@@ -170,21 +171,30 @@ void TurnScheduler::EndIfAllHave(TurnParty& party) {
 }
 
 void TurnScheduler::End(TurnParty& party) {
-  absl::Duration computed;
+  absl::Duration computed, stalled;
+  bool told = true;
   for (auto& [id, member] : party.members) {
+    told &= member.ended;
     computed = std::max(
         computed, member.ended ? member.computed : absl::InfiniteDuration());
-    member.computed = absl::ZeroDuration();
+    stalled = std::max(stalled, member.stalled);
+    member.computed = member.stalled = absl::ZeroDuration();
   }
   const absl::Duration had = now_ - party.opened;
   computed = std::clamp(computed, had * kLeastCharge, had);
   party.pass += absl::ToDoubleSeconds(computed) / party.weight;
-  party.pushed_out = std::clamp(MovedByOthers(party) - party.others_moved,
-                                Bytes(), party.peak());
+  if (party.quantum && told) LearnCost(party, std::min(stalled, had));
   party.phase = Phase::kClosed;
   party.ended = now_;
   party.wanted = now_;  // So far it has waited for none but itself.
   party.last_seen = std::max(party.last_seen, now_ - (had - computed));
+}
+
+// It rises at once: too short a quantum costs all jobs their time.
+void TurnScheduler::LearnCost(TurnParty& party, absl::Duration stalled) {
+  const bool first = party.cost == absl::InfiniteDuration();
+  const absl::Duration before = first ? stalled : party.cost;
+  party.cost = std::max(stalled, 0.7 * before + 0.3 * stalled);
 }
 
 void TurnScheduler::Close(TurnParty& party, GateMoment moment) {
@@ -208,11 +218,11 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
     if (other.running()) other.booked = Room(other);
   }
   party.exchange = MovingTime(std::min(party.swapped(), party.peak()));
-  const absl::Duration moving = party.exchange + MovingTime(party.pushed_out);
-  party.wish = std::max(
-      {kShortestQuantum, party.step(), moving / options_.moving_share});
+  const absl::Duration cost =
+      party.cost == absl::InfiniteDuration() ? party.exchange : party.cost;
+  party.wish =
+      std::max({kShortestQuantum, party.step(), cost / options_.moving_share});
   if (fixed()) party.wish = options_.fixed_quantum;
-  party.others_moved = MovedByOthers(party);
   ++(party.quantum ? quanta_ : turns_);
   for (auto& [id, member] : party.members) {
     member.wants = false;

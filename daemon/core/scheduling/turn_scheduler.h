@@ -35,10 +35,10 @@ struct TurnOptions {
 // nobody is told anything. kTurns when what persists of all and what is
 // ephemeral of one fit: jobs compute step by step, one after the other (or
 // several, while they fit), and no byte moves. kQuanta otherwise: a job
-// computes for so long that what must move for it, first out and then in, costs
-// at most `moving_share` of that, and to the end of a step then. Jobs whose
-// steps are not known have quanta in both. Thrash (ThrashMeter) ends kFree
-// where needs are not known.
+// computes for so long that what it waits for copies, as measured in its last
+// quanta, is at most `moving_share` of that, and to the end of a step then.
+// Jobs whose steps are not known have quanta in both. Thrash (ThrashMeter) ends
+// kFree where needs are not known.
 //
 // Order. Who has waited for nearly max_wait; then the higher priority; then the
 // least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
@@ -137,7 +137,6 @@ class TurnScheduler {
   bool SomebodyAged() const;
   int64_t WaitingCount() const;
   void RaiseVirtualTime();
-  Bytes MovedByOthers(const TurnParty& party) const;
 
   void CloseWhatIsOver();
   void CloseWhatNoLongerFits();
@@ -145,6 +144,7 @@ class TurnScheduler {
   void Open(const JobKey& job, TurnParty& party);
   void Close(TurnParty& party, GateMoment moment);
   void End(TurnParty& party);
+  void LearnCost(TurnParty& party, absl::Duration stalled);
   void EndIfAllHave(TurnParty& party);
   void Send(TurnMember& member, bool open, GateMoment moment,
             absl::Duration idle);

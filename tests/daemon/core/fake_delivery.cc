@@ -178,7 +178,7 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
     s.gate = *gate;
     if (gate->open || s.computes) return;
     Send(s, TurnEnded{s.id, gate->device, gate->order, absl::Milliseconds(10),
-                      false});
+                      false, absl::Milliseconds(2)});
   }
 }
 

@@ -9,7 +9,8 @@ class SimGateTest : public ::testing::Test {
  protected:
   SimGateTest()
       : gate_(&world_, SessionId(1), "device0",
-              [this](core::Input input) { sent_.push_back(input); }) {}
+              [this](core::Input input) { sent_.push_back(input); },
+              [this] { return stalled_; }) {}
 
   void Order(bool open, core::GateMoment moment,
              absl::Duration idle = absl::Milliseconds(50)) {
@@ -40,6 +41,7 @@ class SimGateTest : public ::testing::Test {
   std::vector<core::Input> sent_;
   uint64_t last_ = 0;
   int resumed_ = 0;
+  double stalled_ = 0;
   SimGate gate_;
 };
 
@@ -87,6 +89,23 @@ TEST_F(SimGateTest, AQuantumEndsWhenItIsIdle) {
   ASSERT_EQ(Count<core::TurnEnded>(), 1);
   EXPECT_EQ(std::get<core::TurnEnded>(sent_[0]).computed, absl::Seconds(1));
   EXPECT_NEAR(world_.now(), 1.05, 1e-6);
+}
+
+TEST_F(SimGateTest, WhatOpsWaitInAQuantumsFirstTwoStepsIsItsStall) {
+  stalled_ = 5;
+  Order(true, core::GateMoment::kNow);
+  for (double stall : {1, 2, 4}) {
+    EXPECT_TRUE(Enter());
+    stalled_ += stall;
+    gate_.Leave(true);
+  }
+  Order(false, core::GateMoment::kNow);
+  stalled_ += 8;
+  ASSERT_EQ(Count<core::TurnEnded>(), 1);
+  EXPECT_EQ(std::get<core::TurnEnded>(sent_[0]).stalled, absl::Seconds(3));
+  Order(true, core::GateMoment::kNow);
+  Order(false, core::GateMoment::kNow);
+  EXPECT_EQ(std::get<core::TurnEnded>(sent_[1]).stalled, absl::ZeroDuration());
 }
 
 TEST_F(SimGateTest, ATurnWhoseStepIsNotKnownEndsInTime) {

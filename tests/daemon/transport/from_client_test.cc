@@ -178,10 +178,14 @@ TEST(FromClientTest, StepNeedsAndTurnsBecomeInputs) {
   ended.mutable_turn_ended()->set_order_id(5);
   ended.mutable_turn_ended()->set_epoch(kEpoch.value());
   ended.mutable_turn_ended()->set_computed_us(7);
+  ended.mutable_turn_ended()->set_stalled_us(3);
   const auto e = Take(ended);
   ASSERT_TRUE(e.ok() && e->has_value());
   EXPECT_EQ(std::get<core::TurnEnded>(**e).order, OrderId(5));
   EXPECT_EQ(std::get<core::TurnEnded>(**e).computed, absl::Microseconds(7));
+  EXPECT_EQ(std::get<core::TurnEnded>(**e).stalled, absl::Microseconds(3));
+  ended.mutable_turn_ended()->set_stalled_us(~uint64_t{0});
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(ended).status()));
   ended.mutable_turn_ended()->set_epoch(kEpoch.value() + 1);
   EXPECT_FALSE(Take(ended)->has_value());
   v1::ClientMessage wanted;

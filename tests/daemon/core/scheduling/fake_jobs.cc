@@ -11,6 +11,26 @@ constexpr int kOps = 10;
 constexpr absl::Duration kReport = absl::Milliseconds(200);
 }  // namespace
 
+TurnOptions SmallDevice() {
+  TurnOptions options;
+  options.device = "host0";
+  options.pool = MiB(1000);
+  options.bus_bytes_per_second = static_cast<double>(MiB(10000).count());
+  return options;
+}
+
+FakeJobSpec Spec(const std::string& name, int peak, int persistent) {
+  FakeJobSpec spec;
+  spec.name = name;
+  spec.peak = MiB(peak);
+  spec.persistent = MiB(persistent);
+  return spec;
+}
+
+double Seconds(const FakeJobs::Job& job) {
+  return absl::ToDoubleSeconds(job.computed);
+}
+
 FakeJobs::FakeJobs(TurnOptions options) : turns_(std::move(options)) {}
 
 FakeJobs::Job& FakeJobs::Add(const FakeJobSpec& spec) {
@@ -101,6 +121,11 @@ void FakeJobs::Follow(const GateOrder& order) {
                 : order.moment == GateMoment::kNow ? Gate::kQuantum
                                                    : Gate::kTurn;
     job->opened = now_;
+    job->stalled = absl::ZeroDuration();
+    if (job->gate == Gate::kQuantum && last_quantum_ != job->session) {
+      last_quantum_ = job->session;
+      job->lacks = job->spec.exchange;
+    }
     if (!was_open) job->idle_since = now_;
     if (job->wanting) {
       job->longest_wait = std::max(job->longest_wait, now_ - job->wanted);
@@ -126,6 +151,7 @@ void FakeJobs::EndTurn(Job& job, bool step_end) {
   ended.order = job.order;
   ended.computed = std::max(absl::ZeroDuration(), job.idle_since - job.opened);
   ended.step_end = step_end;
+  ended.stalled = job.stalled;
   turns_.OnEnded(now_, ended);
   if (job.wanting) {
     turns_.OnWanted(now_, {job.session, "host0", job.order});
@@ -135,7 +161,9 @@ void FakeJobs::EndTurn(Job& job, bool step_end) {
 void FakeJobs::StartOp(Job& job) {
   job.wanting = false;
   job.computing = true;
-  job.at = now_ + job.spec.compute / kOps;
+  job.stalled += job.lacks;
+  job.at = now_ + job.spec.compute / kOps +
+           std::exchange(job.lacks, absl::ZeroDuration());
 }
 
 void FakeJobs::Event(Job& job) {

@@ -12,15 +12,23 @@
 
 namespace mets::core {
 
+// A pool of 1,000 MiB, so that sizes are per mille of it, and 10,000 MiB/s.
+TurnOptions SmallDevice();
+
 struct FakeJobSpec {
   std::string name;
   Bytes peak, persistent;
   absl::Duration compute = absl::Milliseconds(100);  // Of a step.
   absl::Duration input = absl::Microseconds(100);    // Between steps.
+  // What its first op waits for copies, after another job had a quantum.
+  absl::Duration exchange;
   int priority = 0;
   int weight = 1;
   bool known = true;
 };
+
+// With sizes in MiB.
+FakeJobSpec Spec(const std::string& name, int peak, int persistent);
 
 // One process per job; a step is ten ops. A process follows its orders as
 // libmets does, and a message takes no time.
@@ -42,7 +50,9 @@ class FakeJobs {
     int ops = 0;             // Of the step.
     absl::Time at;           // Its next event.
     absl::Time opened, idle_since, wanted, last_op;
-    Bytes swapped;  // As reported.
+    absl::Duration lacks;    // Its next op waits so long for copies.
+    absl::Duration stalled;  // Since the gate opened.
+    Bytes swapped;           // As reported.
     int orders = 0;
     // Results.
     absl::Duration computed;
@@ -75,8 +85,12 @@ class FakeJobs {
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   std::vector<std::unique_ptr<Job>> jobs_;
   uint64_t last_session_ = 0;
+  SessionId last_quantum_;
   size_t most_computing_ = 0;
 };
+
+// That the job has computed.
+double Seconds(const FakeJobs::Job& job);
 
 // Jain's index of shares: 1 when all are equal.
 double Jain(const std::vector<double>& shares);

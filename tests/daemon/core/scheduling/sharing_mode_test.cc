@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include "tests/daemon/core/scheduling/fake_jobs.h"
+
+namespace mets::core {
+namespace {
+
+TEST(SharingModeTest, JobsThatFitAreToldNothing) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobs::Job& a = jobs.Add(Spec("a", 500, 100));
+  FakeJobs::Job& b = jobs.Add(Spec("b", 500, 100));
+  jobs.Run(absl::Seconds(30));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().next_deadline(), absl::InfiniteFuture());
+  EXPECT_EQ(a.orders + b.orders, 0);
+  EXPECT_EQ(jobs.TakeMostComputing(), 2u);
+}
+
+TEST(SharingModeTest, ModesFollowTheNeeds) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobs::Job& a = jobs.Add(Spec("a", 600, 100));
+  jobs.Add(Spec("b", 600, 300));
+  jobs.Run(absl::Seconds(2));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  const auto need = [&](int peak, int persistent) {
+    jobs.turns().OnNeed({a.session, "host0", MiB(peak), MiB(persistent),
+                         absl::Milliseconds(100)});
+    jobs.Run(absl::Seconds(2));
+  };
+  need(900, 750);  // 750 + 300 + 300.
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  need(600, 395);  // Less than what fits, but not by enough.
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  need(600, 300);
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  need(390, 100);
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  need(300, 100);
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, AJobThatIsAloneIsFreeAgain) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
+  FakeJobs::Job& b = jobs.Add(Spec("b", 950, 30));
+  jobs.Run(absl::Seconds(5));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  b.stopped = true;
+  jobs.Run(absl::Seconds(10));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(a.gate, FakeJobs::Job::Gate::kFree);
+  b.stopped = false;
+  b.at = jobs.now();
+  jobs.Run(absl::Seconds(5));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+}
+
+TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 800, 0);
+  spec.known = false;
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec.name = "b";
+  FakeJobs::Job& b = jobs.Add(spec);
+  a.swapped = b.swapped = MiB(300);
+  jobs.Run(absl::Seconds(5));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  for (int i = 0; i < 20; ++i) {
+    jobs.moved["a"] += MiB(100);  // 2 % of the time each.
+    jobs.moved["b"] += MiB(100);
+    jobs.Run(absl::Milliseconds(500));
+  }
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  for (int i = 0; i < 10; ++i) {
+    jobs.moved["a"] += MiB(1000);
+    jobs.moved["b"] += MiB(1000);
+    jobs.Run(absl::Milliseconds(500));
+  }
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  jobs.TakeMostComputing();
+  jobs.Run(absl::Seconds(20));
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+  EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.95);
+  // One of them shrinks.
+  b.spec.peak = MiB(300);
+  b.swapped = Bytes();
+  a.swapped = Bytes();
+  a.spec.peak = MiB(500);
+  jobs.Run(absl::Seconds(3));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, OneJobThatMovesAloneIsNoThrash) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 800, 0);
+  spec.known = false;
+  jobs.Add(spec).swapped = MiB(300);
+  spec.name = "b";
+  jobs.Add(spec).swapped = MiB(300);
+  for (int i = 0; i < 20; ++i) {
+    jobs.moved["a"] += MiB(3000);
+    jobs.Run(absl::Milliseconds(500));
+  }
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 1000, 900);
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec = Spec("b", 50, 0);
+  spec.known = false;
+  FakeJobs::Job& b = jobs.Add(spec);
+  jobs.Run(absl::Seconds(3));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  a.spec.peak = MiB(930);
+  jobs.turns().OnNeed(
+      {a.session, "host0", MiB(930), MiB(800), absl::Milliseconds(100)});
+  jobs.Run(absl::Seconds(3));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.TakeMostComputing(), 2u);
+  b.spec.peak = MiB(500);
+  jobs.Run(absl::Seconds(3));
+  jobs.TakeMostComputing();
+  jobs.Run(absl::Seconds(10));
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+}
+
+}  // namespace
+}  // namespace mets::core
