@@ -1,5 +1,6 @@
 // TurnScheduler: how the device is shared.
 #include <algorithm>
+#include <limits>
 
 #include "daemon/core/scheduling/turn_scheduler.h"
 
@@ -14,6 +15,11 @@ constexpr absl::Duration kShortestMode = absl::Seconds(1);
 // What ended by thrash is tried again after this: whether the jobs still thrash
 // is not visible while they take turns.
 constexpr absl::Duration kTryAgain = absl::Minutes(2);
+
+// Beside jobs of other classes, a job is too new to be known for this long.
+// Long, because a lower class that waits does not get to know its step; not for
+// ever, because some programs have none.
+constexpr absl::Duration kNewFor = absl::Minutes(5);
 
 // To go back, needs must be smaller than what they were to come here.
 Bytes Part(Bytes pool, int percent) {
@@ -35,12 +41,24 @@ bool TurnScheduler::Active(const TurnParty& party) const {
 
 int TurnScheduler::CountActive() {
   int active = 0;
-  for (const auto& [job, party] : parties_) {
+  int lowest = std::numeric_limits<int>::max();
+  int highest = std::numeric_limits<int>::min();
+  for (auto& [job, party] : parties_) {
     if (!Active(party)) continue;
     ++active;
-    if (mode_ != SharingMode::kFree) Due(party.last_seen + AwayAfter(party));
+    lowest = std::min(lowest, party.priority);
+    highest = std::max(highest, party.priority);
+    party.began = std::min(party.began, now_);
+    if (mode_ == SharingMode::kFree) continue;
+    Due(party.last_seen + AwayAfter(party));
+    if (!party.known()) Due(party.began + kNewFor);
   }
+  several_classes_ = lowest < highest;
   return active;
+}
+
+bool TurnScheduler::Presumed(const TurnParty& party) const {
+  return several_classes_ && now_ < party.began + kNewFor && !party.known();
 }
 
 void TurnScheduler::LookForThrash() {
@@ -55,7 +73,9 @@ void TurnScheduler::LookForThrash() {
 
 Bytes TurnScheduler::WorkingSet(const TurnParty& party) const {
   if (party.known()) return party.peak();
-  const bool live = mode_ != SharingMode::kFree || thrash_.thrashing();
+  if (Presumed(party)) return options_.pool;
+  const bool live =
+      mode_ != SharingMode::kFree || several_classes_ || thrash_.thrashing();
   return live ? party.live() : party.resident();
 }
 

@@ -21,15 +21,9 @@ constexpr absl::Duration kKeptMost = absl::Milliseconds(5);
 
 }  // namespace
 
-bool TurnScheduler::SeveralClasses() const {
-  return std::any_of(parties_.begin(), parties_.end(), [this](const auto& p) {
-    return p.second.priority != parties_.begin()->second.priority;
-  });
-}
-
 absl::Duration TurnScheduler::AgedAfter() const {
   return options_.max_wait *
-         (SeveralClasses() ? kRoundShareOfClasses : kRoundShare);
+         (several_classes_ ? kRoundShareOfClasses : kRoundShare);
 }
 
 bool TurnScheduler::Aged(const TurnParty& party) const {
@@ -109,6 +103,7 @@ absl::Duration TurnScheduler::MovingTime(Bytes bytes) const {
 }
 
 Bytes TurnScheduler::Room(const TurnParty& party) const {
+  if (Presumed(party)) return options_.pool;
   if (mode_ == SharingMode::kQuanta) return party.peak();
   return party.known() ? party.ephemeral() : options_.pool;
 }
@@ -131,15 +126,16 @@ bool TurnScheduler::KeptFor(const TurnParty& next) {
   if (Aged(next)) return false;
   for (const auto& [job, p] : parties_) {
     if (p.phase != Phase::kClosed || p.wants || !Active(p)) continue;
-    if (p.gap == absl::InfiniteDuration() || p.priority < next.priority ||
-        (p.priority == next.priority && p.pass >= next.pass) ||
-        Fits(next, &p)) {
+    const bool higher = p.priority > next.priority;
+    const bool unknown = p.gap == absl::InfiniteDuration();
+    if (p.priority < next.priority ||
+        (!higher && (unknown || p.pass >= next.pass)) || Fits(next, &p)) {
       continue;
     }
     const absl::Duration most =
         std::clamp(p.step() * kKeptShare, kKeptLeast, kKeptMost);
-    if (p.priority == next.priority) {
-      if (p.gap <= most && !Due(p.ended + most)) return true;
+    if (!higher || unknown) {
+      if ((unknown || p.gap <= most) && !Due(p.ended + most)) return true;
       continue;
     }
     absl::Duration run = next.step();

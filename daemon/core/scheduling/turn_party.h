@@ -65,6 +65,7 @@ struct TurnParty {
   absl::Duration gap = absl::InfiniteDuration();  // From ended to wanted.
   bool wants = false;
   absl::Time wanted = absl::InfinitePast();
+  absl::Time began = absl::InfiniteFuture();  // To compute.
   absl::Time last_seen = absl::InfinitePast();
   double pass = 0;  // Device seconds ÷ weight.
 

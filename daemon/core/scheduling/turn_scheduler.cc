@@ -3,6 +3,7 @@
 #include "daemon/core/scheduling/turn_scheduler.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -234,11 +235,15 @@ void TurnScheduler::CloseWhatIsOver() {
   const auto waiting = Waiting();
   const TurnParty* head = waiting.empty() ? nullptr : &waiting[0]->second;
   const bool blocked = head != nullptr && !Fits(*head);
+  int highest = std::numeric_limits<int>::min();
+  for (const auto* entry : waiting) {
+    highest = std::max(highest, entry->second.priority);
+  }
   for (auto& [job, party] : parties_) {
     const absl::Time end = party.opened + TurnLength(party);
     const absl::Duration step = party.step();
     if (party.phase == Phase::kOpen && blocked) {
-      if (head->priority > party.priority) {
+      if (highest > party.priority) {
         if (Due(YieldsAt(party))) Close(party, GateMoment::kNow);
       } else if (party.quantum && !fixed() && step > absl::ZeroDuration()) {
         // Not before its step has begun, or it would have nothing of it.

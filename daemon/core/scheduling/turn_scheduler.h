@@ -38,7 +38,10 @@ struct TurnOptions {
 // computes for so long that what it waits for copies, as measured in its last
 // quanta, is at most `moving_share` of that, and to the end of a step then.
 // Jobs whose steps are not known have quanta in both. Thrash (ThrashMeter) ends
-// kFree where needs are not known.
+// kFree where needs are not known. Among jobs of several classes nobody waits
+// for thrash: in its first minutes (kNewFor), a job of unknown needs is taken
+// to need the whole device, so that a lower class waits at once, and then all
+// that it has, swapped or not.
 //
 // Order. Who has waited for nearly max_wait; then the higher priority; then the
 // least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
@@ -109,8 +112,11 @@ class TurnScheduler {
   // Modes (sharing_mode.cc).
   void ChooseMode();
   SharingMode WantedMode(int active) const;
+  // Also whether they are of several classes.
   int CountActive();
   void LookForThrash();
+  // It is too new to be known, and there is a job of another class.
+  bool Presumed(const TurnParty& party) const;
   // What the job counts for where working sets are added up.
   Bytes WorkingSet(const TurnParty& party) const;
   Bytes Persistent() const;
@@ -120,7 +126,6 @@ class TurnScheduler {
   // In order.
   std::vector<std::pair<const JobKey, TurnParty>*> Waiting();
   bool Before(const TurnParty& a, const TurnParty& b) const;
-  bool SeveralClasses() const;
   absl::Duration AgedAfter() const;
   bool Aged(const TurnParty& party) const;
   // The longest turn, as long as somebody waits.
@@ -156,7 +161,8 @@ class TurnScheduler {
   std::map<JobKey, TurnParty> parties_;
   SharingMode mode_ = SharingMode::kFree;
   absl::Time mode_since_ = absl::InfinitePast();
-  bool thrashed_ = false;  // What took the device out of kFree.
+  bool several_classes_ = false;  // Of those that are active.
+  bool thrashed_ = false;         // What took the device out of kFree.
   double virtual_time_ = 0;
   int64_t turns_ = 0;
   int64_t quanta_ = 0;

@@ -126,5 +126,63 @@ TEST(SharingModeTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
   EXPECT_EQ(jobs.TakeMostComputing(), 1u);
 }
 
+// A job whose step is not known yet, and one of a lower class that needs 600.
+struct Classes {
+  Classes() {
+    FakeJobSpec spec = Spec("high", 300, 300);
+    spec.priority = 1;
+    spec.known = false;
+    high = &jobs.Add(spec);
+    low = &jobs.Add(Spec("low", 600, 100));
+  }
+  void Tell(int peak) {
+    jobs.turns().OnNeed(
+        {high->session, "host0", MiB(peak), MiB(100), high->spec.compute});
+  }
+  FakeJobs jobs{SmallDevice()};
+  FakeJobs::Job* high;
+  FakeJobs::Job* low;
+};
+
+TEST(SharingModeTest, ALowerClassWaitsUntilTheNeedsOfAHigherOneAreKnown) {
+  Classes two;
+  two.jobs.Run(absl::Seconds(5));
+  EXPECT_LE(Seconds(*two.low), 0.1);
+  EXPECT_GE(Seconds(*two.high), 4.8);
+  two.Tell(300);
+  two.jobs.Run(absl::Seconds(1));
+  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, AHigherClassThatNeedsTheDeviceKeepsIt) {
+  Classes two;
+  two.jobs.Run(absl::Milliseconds(500));
+  two.Tell(900);
+  two.jobs.Run(absl::Milliseconds(9500));
+  EXPECT_LE(Seconds(*two.low), 0.1);
+  EXPECT_GE(Seconds(*two.high), 9.8);
+}
+
+TEST(SharingModeTest, NeedsThatDoNotBecomeKnownArePresumedForSoLongOnly) {
+  Classes two;
+  two.jobs.Run(absl::Minutes(4));
+  EXPECT_NE(two.jobs.turns().mode(), SharingMode::kFree);
+  two.jobs.Run(absl::Minutes(2));
+  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, ALowerClassWaitsWithoutThrashWhereTwoDoNotFit) {
+  Classes two;
+  two.jobs.Run(absl::Minutes(6));
+  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  two.high->spec.peak = MiB(500);
+  two.high->swapped = MiB(100);
+  two.jobs.Run(absl::Seconds(2));
+  EXPECT_NE(two.jobs.turns().mode(), SharingMode::kFree);
+  const double before = Seconds(*two.low);
+  two.jobs.Run(absl::Seconds(5));
+  EXPECT_LE(Seconds(*two.low) - before, 0.1);
+}
+
 }  // namespace
 }  // namespace mets::core

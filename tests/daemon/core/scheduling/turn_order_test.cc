@@ -96,6 +96,17 @@ TEST(TurnOrderTest, ALowerClassComputesInTheGapsThatItFits) {
   EXPECT_GE(low.steps, 600);
 }
 
+TEST(TurnOrderTest, AHigherClassGoesOnAfterItsFirstStep) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("high", 950, 30);
+  spec.priority = 1;
+  FakeJobs::Job& high = jobs.Add(spec);
+  FakeJobs::Job& low = jobs.Add(Spec("low", 950, 30));
+  jobs.Run(absl::Seconds(5));
+  EXPECT_GE(Seconds(high), 4.9);
+  EXPECT_LE(Seconds(low), 0.02);  // The op that ran when they began.
+}
+
 TEST(TurnOrderTest, NewcomersDoNotCatchUp) {
   FakeJobs jobs(SmallDevice());
   FakeJobs::Job& a = jobs.Add(Spec("a", 950, 20));
