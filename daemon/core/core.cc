@@ -36,7 +36,7 @@ class Core::Impl {
         sessions_(&state_, &retirement_),
         snapshots_(&state_, &reports_, &retirement_),
         steps_(&state_),
-        gates_(&state_) {}
+        gates_(&state_, &reclaimer_) {}
 
   std::vector<Action> Step(absl::Time now, const Input& input) {
     METS_CHECK(now >= state_.now) << "time goes back";

@@ -83,13 +83,22 @@ void GateKeeper::Advance(size_t index, bool changed) {
     device.turns.Update(state_.now, facts);
   }
   std::vector<GateOrder> orders = device.turns.Advance(state_.now);
+  std::vector<const Job*> opened;
   for (const TurnScheduler::Given& given : device.turns.TakeGiven()) {
     Job* job = state_.sessions.FindJob(given.job.first, given.job.second);
     if (job == nullptr) continue;
     job->devices[index].turns += given.turn;
     job->devices[index].gate_wait += given.waited;
+    if (given.turn && device.turns.Find(given.job)->quantum) {
+      opened.push_back(job);
+    }
   }
   for (GateOrder& order : orders) state_.Send(std::move(order));
+  TellVictims();
+  for (const Job* job : opened) MakeRoom(index, *job);
+}
+
+void GateKeeper::TellVictims() {
   for (auto& [id, session] : state_.sessions.all()) {
     const absl::Time next = NotBefore(session);
     // Times that only come nearer are not worth the work.
@@ -100,6 +109,38 @@ void GateKeeper::Advance(size_t index, bool changed) {
     }
     session.not_before = next;
     state_.RefreshVictims(id);
+  }
+}
+
+std::vector<const Job*> GateKeeper::Waiting(size_t index,
+                                            const Job& opened) const {
+  std::vector<std::pair<absl::Time, const Job*>> waiting;
+  for (const auto& [key, job] : state_.sessions.jobs()) {
+    const TurnParty* party = state_.devices[index].turns.Find(key);
+    if (&job == &opened || party == nullptr || !party->stopped() ||
+        job.priority > opened.priority) {
+      continue;
+    }
+    waiting.emplace_back(party->ended, &job);
+  }
+  std::stable_sort(
+      waiting.begin(), waiting.end(),
+      [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<const Job*> jobs;
+  for (const auto& [ended, job] : waiting) jobs.push_back(job);
+  return jobs;
+}
+
+void GateKeeper::MakeRoom(size_t index, const Job& opened) {
+  const ChunkLedger& ledger = state_.devices[index].ledger;
+  Bytes need = state_.devices[index]
+                   .turns.Find({opened.domain, opened.name})
+                   ->swapped() -
+               ledger.bytes(ChunkState::kFree) - ledger.creatable() -
+               state_.orders.Coming(index);
+  for (const Job* job : Waiting(index, opened)) {
+    if (need <= Bytes()) return;
+    need -= reclaimer_.Reclaim({index, need, &opened, job}, /*evict=*/true);
   }
 }
 

@@ -2,18 +2,24 @@
 #ifndef METS_DAEMON_CORE_SCHEDULING_GATE_KEEPER_H_
 #define METS_DAEMON_CORE_SCHEDULING_GATE_KEEPER_H_
 
+#include <vector>
+
+#include "daemon/core/reclaimer.h"
 #include "daemon/core/state.h"
 
 namespace mets::core {
 
 // Tells the schedulers who takes part and what they have, sends their orders,
 // and says of each session when it may compute next (Session::not_before), so
-// that the buffers of those that wait are the first to leave.
+// that the buffers of those that wait are the first to leave. Where a quantum
+// begins, it has as much of them leave as the job has in swap space: what goes
+// out overlaps with what comes in, and ops find free memory.
 //
-// Not thread-safe. Borrows the state.
+// Not thread-safe. Borrows the state and the reclaimer.
 class GateKeeper {
  public:
-  explicit GateKeeper(State* state) : state_(*state) {}
+  GateKeeper(State* state, Reclaimer* reclaimer)
+      : state_(*state), reclaimer_(*reclaimer) {}
 
   void OnNeed(const StepNeed& input);
   void OnWanted(const TurnWanted& input);
@@ -26,8 +32,14 @@ class GateKeeper {
   Device* Find(SessionId session, const std::string& device);
   void Advance(size_t index, bool changed);
   absl::Time NotBefore(const Session& session) const;
+  void TellVictims();
+  void MakeRoom(size_t index, const Job& opened);
+  // Jobs that wait for their turn, of its class or lower ones: who has had the
+  // device last comes first.
+  std::vector<const Job*> Waiting(size_t index, const Job& opened) const;
 
   State& state_;
+  Reclaimer& reclaimer_;
 };
 
 }  // namespace mets::core

@@ -72,6 +72,11 @@ struct TurnParty {
   bool running() const {
     return phase == Phase::kOpen || phase == Phase::kClosing;
   }
+  // No op of it begins before its next turn.
+  bool stopped() const {
+    return phase == Phase::kClosed ||
+           (phase == Phase::kClosing && moment == GateMoment::kNow);
+  }
   bool waiting() const { return wants && phase == Phase::kClosed; }
 
   // Sums over the members. A step is known when all that have memory know it.
