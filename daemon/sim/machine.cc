@@ -1,21 +1,46 @@
 #include "daemon/sim/machine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
 namespace mets::sim {
 
-void BusDirection::Copy(Bytes bytes, std::function<void()> done) {
-  free_at_ = std::max(free_at_, world_.now()) +
-             static_cast<double>(bytes.count()) / speed_;
-  world_.At(free_at_, std::move(done));
+void BusDirection::Copy(SessionId job, Bytes bytes,
+                        std::function<void()> done) {
+  const double begin = std::max(free_at_, world_.now());
+  free_at_ = begin + static_cast<double>(bytes.count()) / speed_;
+  world_.At(begin, [this, job] { processor_.ChangeCopying(job, speed_); });
+  world_.At(free_at_, [this, job, done = std::move(done)] {
+    processor_.ChangeCopying(job, -speed_);
+    done();
+  });
 }
 
-void Processor::Run(double seconds, std::function<void()> done) {
+void Processor::Run(SessionId job, double seconds, std::function<void()> done) {
   Advance();
-  running_[++last_] = {seconds, std::move(done)};
+  running_[++last_] = {job, seconds, std::move(done)};
   Schedule();
+}
+
+void Processor::ChangeCopying(SessionId job, double bytes_per_second) {
+  Advance();
+  copying_[job] += bytes_per_second;
+  if (!running_.empty()) Schedule();
+}
+
+double Processor::slowed(SessionId job) const {
+  auto it = slowed_.find(job);
+  return it == slowed_.end() ? 0 : it->second;
+}
+
+double Processor::Slowdown(SessionId job) const {
+  double rate = 0;
+  for (const auto& [other, bytes_per_second] : copying_) {
+    if (other != job) rate += bytes_per_second;
+  }
+  return std::min(0.9, rate * kSlowdownPerCopyRate);
 }
 
 void Processor::Advance() {
@@ -23,13 +48,19 @@ void Processor::Advance() {
   advanced_ = world_.now();
   if (running_.empty()) return;
   const double each = passed / static_cast<double>(running_.size());
-  for (auto& [number, op] : running_) op.left -= each;
+  for (auto& [number, op] : running_) {
+    const double slowdown = Slowdown(op.job);
+    op.left -= each * (1 - slowdown);
+    slowed_[op.job] += passed * slowdown;
+  }
 }
 
 void Processor::Schedule() {
   if (running_.empty()) return;
-  double least = running_.begin()->second.left;
-  for (const auto& [number, op] : running_) least = std::min(least, op.left);
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [number, op] : running_) {
+    least = std::min(least, op.left / (1 - Slowdown(op.job)));
+  }
   const uint64_t version = ++version_;
   const double after =
       std::max(0.0, least) * static_cast<double>(running_.size());

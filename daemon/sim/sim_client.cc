@@ -166,7 +166,7 @@ void SimClient::RunOp() {
   running_ = true;
   waiting_ = false;
   result_.stall += world_.now() - since_;
-  machine_.processor.Run(program_.ops[op_].busy, [this] { EndOp(); });
+  machine_.processor.Run(session_, program_.ops[op_].busy, [this] { EndOp(); });
 }
 
 void SimClient::EndOp() {
@@ -207,6 +207,7 @@ void SimClient::Free(uint32_t b) {
 
 void SimClient::Finish() {
   result_.gate = gate_.waited();
+  result_.slowed = machine_.processor.slowed(session_);
   result_.ended = world_.now();
   result_.done = true;
   to_core_(core::SessionEnded{session_});

@@ -27,6 +27,7 @@ struct JobResult {
   double stall = 0;               // Ops that waited for copies or memory.
   double wait = 0;                // Of it, for answers of the daemon.
   double gate = 0;                // Ops that waited at a closed gate.
+  double slowed = 0;              // Ops that others' copies slowed down.
   Bytes evicted, restored;
   int64_t requests = 0;
   Bytes peak;  // Most bytes of it that were on the device.
@@ -111,6 +112,7 @@ class SimClient {
   void On(const core::TrimOrder& order);
   void On(const core::ForgetOrder& order);
   void On(const core::GateOrder& order) { gate_.Follow(order); }
+  void On(const core::Refuse& refuse) { result_.error = refuse.reason; }
   template <typename Other>
   void On(const Other&) {}
   void GoOn(Eviction* eviction);

@@ -30,8 +30,9 @@ namespace {
 constexpr char kReference[] = "belady";
 constexpr char kFooter[] =
     "SIZE is 192MiB, 12GiB or plain bytes; a percentage is of the sum of the "
-    "traces' peaks.\nTraces come from `metsctl record JOB FILE` "
-    "(docs/trace_format.md).";
+    "traces' peaks.\nOps of one job run slower while others copy: 6 % at 90 "
+    "GB/s, as measured with a ResNet-50 training on an H100.\nTraces come from "
+    "`metsctl record JOB FILE` (docs/trace_format.md).";
 
 struct Arguments {
   std::vector<std::string> traces;
@@ -45,6 +46,12 @@ struct Arguments {
   bool no_plans = false;
   bool json = false;
 };
+
+bool ParsePart(const std::string& text, Bytes* part) {
+  const absl::StatusOr<Bytes> bytes = ParseBytes(text);
+  if (bytes.ok()) *part = *bytes;
+  return bytes.ok();
+}
 
 struct Job {
   TraceArgument argument;
@@ -115,7 +122,8 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
     peaks += job.program.peak;
     longest = std::max(longest, job.program.seconds);
     all.push_back({&job.program, job.argument.start, job.argument.priority,
-                   job.argument.weight});
+                   job.argument.weight, job.argument.limit,
+                   job.argument.guarantee});
   }
   METS_ASSIGN_OR_RETURN(options.device_memory,
                         ParseDeviceMemory(arguments.device_memory, peaks));
@@ -168,8 +176,8 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   arguments->policy = policies.front();
   policies.push_back(kReference);
   app->add_option("--trace", arguments->traces,
-                  "A job: FILE[,start=SECONDS][,priority=N][,weight=N]; "
-                  "several for several jobs")
+                  "A job: FILE[,start=SECONDS][,priority=N][,weight=N]"
+                  "[,limit=SIZE][,guarantee=SIZE]; several for several jobs")
       ->required()
       ->type_name("FILE");
   app->add_option("--device-memory", arguments->device_memory,
@@ -227,12 +235,16 @@ absl::StatusOr<TraceArgument> ParseTraceArgument(absl::string_view text) {
     } else if (key == "weight") {
       ok = absl::SimpleAtoi(value, &argument.weight) &&
            IsWeight(argument.weight);
+    } else if (key == "limit") {
+      ok = ParsePart(value, &argument.limit);
+    } else if (key == "guarantee") {
+      ok = ParsePart(value, &argument.guarantee);
     }
     if (ok) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--trace ", text, ": '", parts[i],
-                     "' is not start=SECONDS, priority=N or weight=N (1 to ",
-                     kMostWeight, ")"));
+                     "' is not start=SECONDS, priority=N, weight=N (1 to ",
+                     kMostWeight, "), limit=SIZE or guarantee=SIZE"));
   }
   return argument;
 }

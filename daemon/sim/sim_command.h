@@ -10,12 +10,13 @@
 
 namespace mets::sim {
 
-// FILE[,start=SECONDS][,priority=N][,weight=N].
+// FILE[,start=SECONDS][,priority=N][,weight=N][,limit=SIZE][,guarantee=SIZE].
 struct TraceArgument {
   std::string file;
   double start = 0;
   int priority = 0;
   int weight = 1;
+  Bytes limit, guarantee;  // Zero: none.
 };
 // INVALID_ARGUMENT with what is wrong and what was expected.
 absl::StatusOr<TraceArgument> ParseTraceArgument(absl::string_view text);

@@ -26,8 +26,9 @@ void SimClient::Restore(uint32_t b, Chunks chunks, std::function<void()> done) {
     Admit();
     if (done) done();
   };
-  world_.After(machine_.costs.map,
-               [this, b, end] { machine_.in.Copy(program_.buffers[b], end); });
+  world_.After(machine_.costs.map, [this, b, end] {
+    machine_.in.Copy(session_, program_.buffers[b], end);
+  });
 }
 
 void SimClient::Leave(uint32_t b, SlotId slot, std::function<void(bool)> done) {
@@ -52,7 +53,7 @@ void SimClient::Leave(uint32_t b, SlotId slot, std::function<void(bool)> done) {
     return;
   }
   result_.evicted += program_.buffers[b];
-  machine_.out.Copy(program_.buffers[b],
+  machine_.out.Copy(session_, program_.buffers[b],
                     [this, end] { world_.After(machine_.costs.map, end); });
 }
 

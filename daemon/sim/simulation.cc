@@ -117,6 +117,8 @@ class Simulator {
     opened.job = JobName(i);
     opened.priority = jobs_[i].priority;
     opened.weight = jobs_[i].weight;
+    opened.limit = jobs_[i].limit;
+    opened.guarantee = jobs_[i].guarantee;
     Step(opened);
     clients_[i]->Start();
   }

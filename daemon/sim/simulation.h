@@ -21,6 +21,7 @@ struct SimJob {
   double start = 0;                     // Virtual seconds.
   int priority = 0;
   int weight = 1;
+  Bytes limit = Bytes(), guarantee = Bytes();  // Zero: none.
 };
 
 struct SimOptions {

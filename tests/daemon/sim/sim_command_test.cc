@@ -19,17 +19,22 @@ TEST(SimCommandTest, ATraceArgumentHasAFileAndOptions) {
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ(plain->file, "a/b.csv.xz");
   EXPECT_EQ(plain->weight, 1);
-  const auto all = ParseTraceArgument("b.csv,start=1.5,priority=-2,weight=4");
+  EXPECT_EQ(plain->limit, Bytes());
+  const auto all = ParseTraceArgument(
+      "b.csv,start=1.5,priority=-2,weight=4,limit=3MiB,guarantee=2MiB");
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(all->file, "b.csv");
   EXPECT_EQ(all->start, 1.5);
   EXPECT_EQ(all->priority, -2);
   EXPECT_EQ(all->weight, 4);
+  EXPECT_EQ(all->limit, MiB(3));
+  EXPECT_EQ(all->guarantee, MiB(2));
 }
 
 TEST(SimCommandTest, WrongOptionsAreNamed) {
-  for (const char* option : {"start=-1", "start=soon", "priority=", "weight=0",
-                             "weight=1001", "wait=3", "start"}) {
+  for (const char* option :
+       {"start=-1", "start=soon", "priority=", "weight=0", "weight=1001",
+        "wait=3", "start", "limit=x", "guarantee="}) {
     const auto argument = ParseTraceArgument(absl::StrCat("a.csv,", option));
     EXPECT_TRUE(absl::IsInvalidArgument(argument.status())) << option;
     EXPECT_THAT(std::string(argument.status().message()),
