@@ -116,13 +116,21 @@ absl::Status SetPlans(absl::string_view value, Config* config) {
   return absl::OkStatus();
 }
 
-absl::Status SetMovingShare(absl::string_view value, Config* config) {
-  double share = 0;
-  if (!absl::SimpleAtod(value, &share) || !(share > 0 && share <= 1)) {
+absl::Status SetPart(absl::string_view value, double* part) {
+  double parsed = 0;
+  if (!absl::SimpleAtod(value, &parsed) || !(parsed > 0 && parsed <= 1)) {
     return Bad(value, "accepted is a part of the time above 0, such as 0.02");
   }
-  config->moving_share = share;
+  *part = parsed;
   return absl::OkStatus();
+}
+
+absl::Status SetMovingShare(absl::string_view value, Config* config) {
+  return SetPart(value, &config->moving_share);
+}
+
+absl::Status SetInterferenceBound(absl::string_view value, Config* config) {
+  return SetPart(value, &config->interference_bound);
 }
 
 absl::Status SetMaxWait(absl::string_view value, Config* config) {
@@ -182,6 +190,10 @@ const std::vector<ConfigKey>& ConfigKeys() {
        "How long a job may wait for its turn while others compute. Default: "
        "30s",
        false, SetMaxWait},
+      {"interference-bound", "PART",
+       "The part of its time that a job may lose to copies for jobs of lower "
+       "priority; those wait. 1: as much as they take. Default: 0.02",
+       false, SetInterferenceBound},
   };
   return keys;
 }

@@ -33,6 +33,7 @@ struct Config {
   bool plans = true;                                 // plans
   double moving_share = 0.02;                        // moving-share
   absl::Duration max_wait = absl::Seconds(30);       // max-wait
+  double interference_bound = 0.02;                  // interference-bound
 };
 
 // One key: its name, the form of its values, and how it is set.

@@ -59,6 +59,7 @@ core::CoreConfig CoreConfigFor(const Config& config, Epoch epoch) {
   result.plans = config.plans;
   result.moving_share = config.moving_share;
   result.max_wait = config.max_wait;
+  result.interference_bound = config.interference_bound;
   uint64_t number = 0;
   for (const DeviceSpec& spec : config.devices) {
     const PoolDriverInfo info =

@@ -10,6 +10,9 @@ namespace mets::core {
 namespace {
 
 constexpr size_t kMostHolders = 16;
+constexpr char kHeldBack[] =
+    " For a part of that time it was held back, because copies for it would "
+    "have slowed down a job of higher priority (--interference-bound).";
 
 struct JobSums {
   Bytes resident, swapped, pinned, cached;
@@ -168,7 +171,7 @@ Deny DenyOverdue(const State& state, size_t device, const Request& request,
                    request.no_wait
                        ? std::string(" without waiting")
                        : absl::StrCat(" within ", absl::FormatDuration(waited)),
-                   ": ", why, "."),
+                   ": ", why, ".", request.held_back ? kHeldBack : ""),
       HolderLines(state, device), advice, false);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/core/paced_moves.h"
+
 namespace mets::core {
 namespace {
 
@@ -29,7 +31,7 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   victims.DropHeads(walk.stale());
   victims.Thaw(state_.now);
   if (round.chosen < goal.bytes) NoteSessions(goal, &round);
-  for (auto& [id, share] : round.shares) Issue(goal.device, share);
+  for (auto& [id, share] : round.shares) Issue(goal, share);
   GrowSwap(round);
   NoteObstacle(goal, round);
   return std::min(round.chosen, goal.bytes);
@@ -130,7 +132,9 @@ void Evictor::Take(const Candidate& candidate, const ReclaimGoal& goal,
     round->spare += size;
     ++round->spares;
   } else {
-    share.target += std::min(size, goal.bytes - round->chosen);
+    const Bytes wanted = std::min(size, goal.bytes - round->chosen);
+    share.target += wanted;
+    if (!reused) share.copied += wanted;
     round->chosen += size;
   }
 }
@@ -158,7 +162,8 @@ void Evictor::GrowSwap(const Round& round) {
   }
 }
 
-void Evictor::Issue(size_t device, Share& share) {
+void Evictor::Issue(const ReclaimGoal& goal, Share& share) {
+  const size_t device = goal.device;
   struct Order order;
   order.session = share.session->id;
   order.kind = OrderKind::kEvict;
@@ -185,6 +190,8 @@ void Evictor::Issue(size_t device, Share& share) {
     buffer->clean = reused;
   }
   state_.Send(std::move(action));
+  NoteOrderedMoves(state_, device, *share.session, *goal.requester,
+                   share.copied);
   state_.devices[device].victims.LeaveOut(*share.owner);
 }
 

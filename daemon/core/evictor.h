@@ -39,7 +39,8 @@ class Evictor {
     Session* session = nullptr;
     VictimOwner* owner = nullptr;
     Bytes target;
-    Bytes named;  // Sizes of all candidates.
+    Bytes named;   // Sizes of all candidates.
+    Bytes copied;  // Of the target: what is not clean.
     struct Named {
       Buffer* buffer;
       bool reused;  // Its slot.
@@ -79,7 +80,7 @@ class Evictor {
   // Returns what the session's domain lacks now.
   Bytes Postpone(const Session& session, Bytes size, Round* round) const;
   void GrowSwap(const Round& round);
-  void Issue(size_t device, Share& share);
+  void Issue(const ReclaimGoal& goal, Share& share);
   void NoteObstacle(const ReclaimGoal& goal, const Round& round);
 
   State& state_;

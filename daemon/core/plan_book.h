@@ -30,6 +30,9 @@ struct PlanBook {
   uint64_t version = 0;  // StepBook::version()
   Bytes budget;
   absl::Time not_before = absl::InfinitePast();  // For the next task.
+  double rate = 0;  // Bytes a second that the last plan moves, both ways.
+  // It is not followed, because its moves would slow a higher class down.
+  bool held_back = false;
   std::map<SlotId, PlannedSlot> slots;
 };
 

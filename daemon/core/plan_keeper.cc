@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/paced_moves.h"
 #include "daemon/core/plan_slots.h"
 
 namespace mets::core {
@@ -17,6 +18,9 @@ constexpr absl::Duration kPlanAgain = absl::Seconds(2);
 constexpr int kPercentSpare = 2;
 // A plan stays while the memory for it has changed by less, of the old.
 constexpr int kPercentChange = 5;
+// A plan ends when its class has moved so much more than it may beside a higher
+// class that nothing would be ordered for it for so long.
+constexpr absl::Duration kMostDebt = absl::Milliseconds(500);
 // With more of both together a plan would take seconds to make.
 constexpr uint64_t kMostOpsTimesBuffers = uint64_t{1} << 26;
 // A message has room for so many.
@@ -35,6 +39,13 @@ Bytes Besides(const Holding& holding) {
     }
   }
   return sum;
+}
+
+// Bytes a second, out and in.
+double MovesOf(const steps::StepPlan& plan) {
+  if (plan.duration <= absl::ZeroDuration()) return 0;
+  return static_cast<double>((plan.evicted + plan.restored).count()) /
+         absl::ToDoubleSeconds(plan.duration);
 }
 
 std::shared_ptr<const steps::StepProgram> Rounded(
@@ -83,11 +94,19 @@ void PlanKeeper::Consider(Session& session, size_t index) {
   const Bytes unit = state_.devices[index].config.chunk_classes.front();
   const bool same = book.version == holding.steps.version();
   if (program == nullptr) return;  // It may come back.
+  const int priority = session.job->priority;
+  if (book.order.ok() &&
+      MovesFrom(state_, index, priority) > state_.now + kMostDebt) {
+    HoldBack(session, index);
+    return;
+  }
   if (holding.steps.Peak(unit) <= budget) {
     if (book.order.ok()) EndPlan(session, index);
     return;
   }
-  if (same && Near(budget, book.budget)) return;
+  const bool goes_on =
+      book.held_back && book.rate <= MovesPerSecond(state_, index, priority);
+  if (same && Near(budget, book.budget) && !goes_on) return;
   if (same && state_.now < book.not_before) return;
   if (budget <= Bytes() ||
       program->ops.size() * uint64_t{program->buffers.size()} >
@@ -104,6 +123,7 @@ void PlanKeeper::Ask(Session& session, size_t index, Bytes budget) {
   holding.plan.version = holding.steps.version();
   holding.plan.budget = budget;
   holding.plan.not_before = state_.now + kPlanAgain;
+  holding.plan.held_back = false;
   state_.Send(
       PlanTask{session.id, device.name, last_task_,
                Rounded(*holding.steps.program(), device.chunk_classes.front()),
@@ -142,6 +162,7 @@ void PlanKeeper::SendMade(Session& session, size_t index) {
   }
   waiting_.erase({session.id, index});
   if (!stale) {
+    holding.plan.rate = MovesOf(*holding.plan.made);
     action.plan = *holding.plan.made;
     SendPlan(session, index, std::move(action));
   }
@@ -195,6 +216,12 @@ void PlanKeeper::SendPlan(Session& session, size_t index, PlanOrder action) {
 void PlanKeeper::EndPlan(Session& session, size_t index) {
   PlanBook& book = session.holdings[index].plan;
   book.budget = Bytes();
+  SendPlan(session, index, PlanOrder());
+}
+
+void PlanKeeper::HoldBack(Session& session, size_t index) {
+  PlanBook& book = session.holdings[index].plan;
+  book.held_back = true;
   SendPlan(session, index, PlanOrder());
 }
 

@@ -13,7 +13,9 @@ namespace mets::core {
 // Swapping within a step. A session whose step needs more than it may have gets
 // a plan of what leaves and comes back where in the step, with slots for it,
 // and follows it without asking. It is planned anew when the step is another
-// one, or the memory for it has changed, and ends when everything fits.
+// one, or the memory for it has changed, and ends when everything fits. Nobody
+// paces what a plan moves: one that moves more than may move for its class
+// while a higher class computes ends, until no such class computes.
 //
 // A plan changes nothing but the time at which buffers move: what a client does
 // beside it, and what is taken from it, goes on as without.
@@ -39,6 +41,8 @@ class PlanKeeper {
   void SendMade(Session& session, size_t device);
   void SendPlan(Session& session, size_t device, PlanOrder action);
   void EndPlan(Session& session, size_t device);
+  // Ends what may be followed again later.
+  void HoldBack(Session& session, size_t device);
   bool TakeSlots(Session& session, size_t device, const steps::StepPlan& plan,
                  PlanOrder* action);
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/paced_moves.h"
+
 namespace mets::core {
 
 Bytes Takable(const State& state, const Job& job, const ReclaimGoal& goal) {
@@ -85,7 +87,8 @@ void Reclaimer::EnforceLoweredLimits() {
         continue;
       }
       over = true;
-      EnforceLimit(*job, i, Bytes(), true);
+      const bool may_move = MovesFrom(state_, i, job->priority) <= state_.now;
+      EnforceLimit(*job, i, Bytes(), may_move);
       Device& device = state_.devices[i];
       device.retry_at = std::min(device.retry_at, state_.now + kRetryAfter);
     }

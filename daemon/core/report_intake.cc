@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/core/paced_moves.h"
 #include "daemon/core/plan_slots.h"
 #include "daemon/core/session_exit.h"
 
@@ -203,7 +204,7 @@ void ReportIntake::OnBufferChanges(const BufferChanges& input) {
   }
   holding.cached = Clamp(input.cached, holding.bytes());
   holding.pinned = Clamp(input.pinned, holding.bytes());
-  RaiseTotals(input.totals, &holding.totals);
+  NoteTotals(state_, index, *session, input.totals);
   if (input.pinned > Bytes()) session->job->last_active = state_.now;
   // Now that it is known which buffers are the step's.
   if (std::exchange(holding.plan.due, false)) plans_.Consider(*session, index);

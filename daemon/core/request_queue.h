@@ -26,6 +26,7 @@ struct Request {
   bool no_wait = false;    // Only what is free, cached or on its way.
   bool hopeful = false;    // Of no_wait: what it lacks is on its way.
   bool waited = false;     // It was not granted at once.
+  bool held_back = false;  // It was, because moves are paced.
   absl::Time arrived;
   absl::Time deadline;
 

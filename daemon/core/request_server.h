@@ -13,8 +13,10 @@ namespace mets::core {
 // Takes requests in, and serves each device's queue strictly in order: the
 // overdraft token's holder, then priority, then age. Nobody passes the head,
 // except those who wait for something else than memory: the token, or their own
-// job's limit. A request's memory is reserved as a whole, some of it created,
-// and then granted; what fails is rolled back and waits again.
+// job's limit. A request that makes bytes move waits while its class may not
+// move any (MovePacer), at most half of max_wait or of its own wait. A
+// request's memory is reserved as a whole, some of it created, and then
+// granted; what fails is rolled back and waits again.
 //
 // Each request is answered exactly once, unless its session is lost first.
 //
@@ -46,6 +48,8 @@ class RequestServer {
   // buffers.
   void LetPinnedPass(size_t device);
   bool TakeToken(size_t device, Request& request);
+  // Whether it waits because its moves would slow a higher class down.
+  bool HeldBack(size_t device, Request& request, const Session& session);
   bool WithinLimit(size_t device, Request& request, Job& job);
   bool CanCreate(const Device& device) const {
     return state_.now >= device.create_from;

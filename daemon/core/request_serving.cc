@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "daemon/core/denial_text.h"
+#include "daemon/core/paced_moves.h"
 #include "daemon/core/request_server.h"
 
 namespace mets::core {
@@ -52,6 +53,9 @@ void RequestServer::ServeOne(size_t index, Request& request, bool* blocked) {
         state_, index, request,
         DenyLargerThanLimit(state_, index, request.id, session, request.total));
     mine = true;
+  } else if (HeldBack(index, request, session)) {
+    Wait(index, request, false);
+    *blocked = true;
   } else if (!WithinLimit(index, request, *session.job)) {
     Wait(index, request, false);
   } else if (*blocked) {
@@ -116,6 +120,32 @@ bool RequestServer::TakeToken(size_t index, Request& request) {
     request.token_since = state_.now;
     return request.has_token;
   }
+  return true;
+}
+
+// Those that others may wait for, and those that must not wait, go on.
+bool RequestServer::HeldBack(size_t index, Request& request,
+                             const Session& session) {
+  Device& device = state_.devices[index];
+  if (request.no_wait || request.overdraft || request.pinned ||
+      device.overdraft.holder() == request.session) {
+    return false;
+  }
+  const absl::Time from = MovesFrom(state_, index, request.priority);
+  const absl::Duration most =
+      std::min(state_.config.max_wait, request.deadline - request.arrived) / 2;
+  if (from <= state_.now || state_.now - request.arrived >= most) return false;
+  const Job& job = *session.job;
+  const Bytes free =
+      device.ledger.creatable() + device.ledger.bytes(ChunkState::kFree);
+  const bool moves =
+      !session.holdings[index].buffers.swapped().is_zero() ||
+      free < request.total ||
+      (!job.limit.is_zero() &&
+       state_.sessions.JobBytes(job, index) + request.total > job.limit);
+  if (!moves) return false;
+  request.held_back = true;
+  device.retry_at = std::min(device.retry_at, from);
   return true;
 }
 

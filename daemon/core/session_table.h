@@ -29,6 +29,10 @@ struct Holding {
   Bytes cached;       // Reported; never more than bytes().
   Bytes pinned;       // Reported.
   Totals totals;
+  absl::Time told_totals = absl::InfinitePast();  // When, for the last time.
+  double carried = 0;  // Bytes that it may have moved and not told yet.
+  // To be evicted for jobs of other classes, and not told yet.
+  Bytes ordered_by_others;
   BufferTable buffers;
   StepBook steps;
   PlanBook plan;

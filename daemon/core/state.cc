@@ -81,6 +81,7 @@ void State::RemoveSession(Session& session) {
   for (size_t i = 0; i < devices.size(); ++i) {
     devices[i].victims.RemoveAll(session.id, session.holdings[i].buffers);
     devices[i].cachers.erase(session.id);
+    devices[i].pacer.Forget(session.id);
   }
   sessions.Remove(session.id, now);
 }

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "daemon/core/chunk_ledger.h"
 #include "daemon/core/id_counter.h"
+#include "daemon/core/move_pacer.h"
 #include "daemon/core/order_book.h"
 #include "daemon/core/overdraft.h"
 #include "daemon/core/request_queue.h"
@@ -41,12 +42,14 @@ struct Device {
         victims(policy, device_config.bus_bytes_per_second),
         turns({device_config.name, device_config.pool,
                device_config.bus_bytes_per_second, core.moving_share,
-               core.max_wait, core.order_timeout, core.fixed_quantum}) {}
+               core.max_wait, core.order_timeout, core.fixed_quantum}),
+        pacer(core.interference_bound, device_config.bus_bytes_per_second) {}
 
   DeviceConfig config;
   ChunkLedger ledger;
   VictimIndex victims;
   TurnScheduler turns;
+  MovePacer pacer;
   bool turns_stir = false;  // Turns may change in this Step.
   RequestQueue queue;
   Overdraft overdraft;

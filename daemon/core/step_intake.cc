@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/core/paced_moves.h"
 #include "daemon/core/session_exit.h"
 
 namespace mets::core {
@@ -33,6 +34,7 @@ void StepIntake::OnProgress(const StepProgress& input) {
     RefuseSession(state_, *session, std::move(fault));
     return;
   }
+  NoteStep(state_, index, *session, input);
   session->holdings[index].plan.due = true;
   // Elsewhere nobody looks for victims soon, and reports bring them up to date.
   if (state_.devices[index].tight_until >= state_.now) {

@@ -41,6 +41,9 @@ struct CoreConfig {
   // of bytes between jobs may take, and the longest wait for a turn.
   double moving_share = 0.02;
   absl::Duration max_wait = absl::Seconds(30);
+  // The part of its time that a job may lose to copies for jobs of lower
+  // priority (MovePacer).
+  double interference_bound = 0.02;
   // Steps that need more than they may have are planned (PlanKeeper).
   bool plans = true;
   // For comparison: jobs that do not fit together take turns of this length,

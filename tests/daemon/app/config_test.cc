@@ -40,6 +40,7 @@ TEST(ConfigTest, EveryKeyIsRead) {
     log-level = "debug"
     order-timeout = "2s"
     recovery-grace = "500ms"
+    interference-bound = "0.05"
   )",
                                              &config);
   ASSERT_TRUE(status.ok()) << status;
@@ -54,6 +55,7 @@ TEST(ConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(config.log_level, "debug");
   EXPECT_EQ(config.order_timeout, absl::Seconds(2));
   EXPECT_EQ(config.recovery_grace, absl::Milliseconds(500));
+  EXPECT_EQ(config.interference_bound, 0.05);
 }
 
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLineAndTheKnownOnes) {

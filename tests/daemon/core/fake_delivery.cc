@@ -211,6 +211,7 @@ void FakeCluster::OnGrant(FakeSession& s, const Grant& grant) {
   if (buffer.id.ok()) {
     CheckRead(buffer.slot, buffer.size, {s.id, buffer.id, buffer.version});
     buffer.resident = true;
+    s.totals.restored += buffer.size;
     buffer.clean = (buffer.slot.id.value() >> 48) == 0;
   } else {
     buffer.id = wanted.buffer;
@@ -275,6 +276,7 @@ BufferResult FakeCluster::EvictOne(FakeSession& s, const EvictOrder& order,
   s.changed.insert(buffer.id);
   ++s.evicted;
   s.clean_evictions += clean;
+  if (!clean) s.totals.evicted += buffer.size;
   Release release;
   release.session = s.id;
   release.device = kDevice;

@@ -299,6 +299,7 @@ void FakeCluster::EvictByPlan(FakeSession& s, BufferId id, uint32_t logical) {
     const bool clean = buffer.clean && buffer.slot.id == place.slot.id;
     if (!clean) {
       Write(place.slot, buffer.size, {s.id, buffer.id, buffer.version});
+      s.totals.evicted += buffer.size;
     }
     buffer.resident = buffer.clean = false;
     buffer.slot = place.slot;
@@ -328,6 +329,7 @@ void FakeCluster::RestoreByPlan(FakeSession& s, BufferId id) {
   s.cache = std::move(left);
   buffer.chunks = std::move(taken);
   buffer.resident = true;
+  s.totals.restored += buffer.size;
   buffer.clean = (buffer.slot.id.value() >> 48) == 0;
   buffer.last_use = now_;
   s.changed.insert(id);
@@ -384,6 +386,7 @@ void FakeCluster::Report(FakeSession& s) {
   }
   s.changed.clear();
   changes.cached = CachedBytes(s);
+  changes.totals = s.totals;
   Send(s, changes);
 }
 

@@ -76,6 +76,7 @@ struct FakeSession {
   bool tight = false;
   Bytes limit;
   GateOrder gate;           // The last one; open without any.
+  Totals totals;            // As reported.
   int evicted = 0;          // Buffers, so far.
   int clean_evictions = 0;  // Of them, without a copy.
   int trims = 0;

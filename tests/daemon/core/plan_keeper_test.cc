@@ -20,7 +20,12 @@ class PlanKeeperTest : public ::testing::Test {
  protected:
   PlanKeeperTest() : PlanKeeperTest(GiB(1)) {}
   explicit PlanKeeperTest(Bytes swap)
-      : cluster_(FakeCluster::Config(MiB(64), swap)) {}
+      : cluster_(FastBus(FakeCluster::Config(MiB(64), swap))) {}
+
+  static CoreConfig FastBus(CoreConfig config) {
+    config.devices[0].bus_bytes_per_second = 50e9;
+    return config;
+  }
 
   // Five buffers of 16 MiB, each used by an op of its own, all live at once.
   StepSeen Seen(const FakeSession& s) const {
@@ -123,6 +128,46 @@ TEST_F(PlanKeeperTest, WhatIsNotTheStepsTakesOfItsMemory) {
   Train(s);
   ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
   EXPECT_LE(cluster_.plan_tasks.front().budget, MiB(48));
+}
+
+TEST_F(PlanKeeperTest, APlanThatMovesTooMuchBesideAHigherClassEnds) {
+  FakeSession& high = cluster_.Open("high", {1, {}, {}, 5});
+  const BufferId used = cluster_.Alloc(high, kSize);
+  cluster_.Pump();
+  FakeSession& s = cluster_.Open("low");
+  // A second passes, in which it has moved as much as may be, or far more.
+  const auto move = [&](Bytes bytes, bool high_computes) {
+    cluster_.Pin(high, used, high_computes);
+    cluster_.Report(high);
+    cluster_.Pump();
+    cluster_.Advance(absl::Milliseconds(900));
+    s.totals.restored += bytes;
+    Progress(s);
+    Progress(s);
+  };
+  Fill(s);
+  Train(s);
+  ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
+  steps::StepPlan plan = Away({0, 3});
+  plan.evicted = plan.restored = GiB(1);
+  plan.duration = absl::Milliseconds(50);
+  cluster_.AnswerPlan(plan);
+  cluster_.Pump();
+  cluster_.Pump();
+  for (int i = 0; i < 3; ++i) move(GiB(10), true);
+  EXPECT_TRUE(s.plan.has_value());
+  for (int i = 0; i < 3; ++i) move(GiB(60), true);
+  EXPECT_FALSE(s.plan.has_value());
+  for (int i = 0; i < 3; ++i) move(Bytes(), true);
+  EXPECT_FALSE(s.plan.has_value());
+  EXPECT_THAT(cluster_.plan_tasks, SizeIs(0));
+  // The higher class has no work any more.
+  for (int i = 0; i < 2; ++i) move(Bytes(), false);
+  ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
+  cluster_.AnswerPlan(plan);
+  cluster_.Pump();
+  cluster_.Pump();
+  EXPECT_TRUE(s.plan.has_value());
 }
 
 TEST_F(PlanKeeperTest, AStepThatFitsGetsNone) {
