@@ -43,6 +43,7 @@ struct Arguments {
   ProgramOptions program;
   int repeat = 1;
   double quantum = 0;
+  double interference_bound = 0.02;
   bool no_plans = false;
   bool json = false;
 };
@@ -131,6 +132,7 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
   options.costs.bus_bytes_per_second = arguments.bus_gbps * 1e9;
   options.fixed_quantum = arguments.quantum;
   options.plans = !arguments.no_plans;
+  options.interference_bound = arguments.interference_bound;
 
   SimReport report;
   report.policy = arguments.policy;
@@ -203,6 +205,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_flag("--no-plans", arguments->no_plans,
                 "For comparison: no plans within steps; each op waits for its "
                 "own buffers");
+  app->add_option("--interference-bound", arguments->interference_bound,
+                  "The part of its time that a job may lose to copies for jobs "
+                  "of lower priority, 1: all that they take; default 0.02")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->type_name("PART");
   app->add_option("--time-scale", arguments->program.time_scale,
                   "Multiplies the recorded times; default 1")
       ->check(CLI::PositiveNumber);

@@ -70,6 +70,7 @@ class Simulator {
     config.extent_size = GiB(4);
     config.order_timeout = absl::Seconds(60);
     config.plans = options_.plans;
+    config.interference_bound = options_.interference_bound;
     config.fixed_quantum = absl::Seconds(options_.fixed_quantum);
     config.max_wait =
         std::max(config.max_wait,

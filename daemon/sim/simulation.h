@@ -28,7 +28,8 @@ struct SimOptions {
   Bytes device_memory;
   MachineCosts costs;
   std::function<std::unique_ptr<core::VictimPolicy>()> policy;
-  bool plans = true;  // See CoreConfig::plans.
+  bool plans = true;                 // See CoreConfig::plans.
+  double interference_bound = 0.02;  // See CoreConfig::interference_bound.
   // Seconds; zero: as METS decides. See CoreConfig::fixed_quantum.
   double fixed_quantum = 0;
   // Called now and then with the share that has been simulated, 0 to 1.

@@ -141,6 +141,28 @@ TEST(SimulationTest, TheHigherPriorityIsHardlySlowedDown) {
   EXPECT_GT(Seconds(result->jobs[0]), 1.8 * program.seconds);
 }
 
+// The lower one swaps in its limit, beside the higher one's ops.
+TEST(SimulationTest, CopiesForALowerPriorityCostTheHigherOneItsBoundAtMost) {
+  const JobProgram high = TrainingProgram(100, 1e-3);
+  const JobProgram low = TrainingProgram(40, 1e-3);
+  const std::vector<SimJob> jobs = {{&high, 0, 5}, {&low, 0, 0, 1, OfPeak(60)}};
+  SimOptions options = OptionsWith(OfPeak(250));
+  options.plans = false;
+  const auto lost = [](const JobResult& job) {
+    return job.slowed / Seconds(job);
+  };
+  options.interference_bound = 1;
+  const auto free = Simulate(jobs, options);
+  options.interference_bound = 1e-3;
+  const auto paced = Simulate(jobs, options);
+  ASSERT_TRUE(free.ok() && paced.ok());
+  EXPECT_GT(lost(free->jobs[0]), 2e-3);
+  EXPECT_LE(lost(paced->jobs[0]), 1.02e-3);
+  EXPECT_GT(lost(paced->jobs[0]), 0.5e-3);
+  EXPECT_EQ(paced->jobs[0].wait, free->jobs[0].wait);
+  EXPECT_TRUE(paced->jobs[1].done);
+}
+
 TEST(SimulationTest, AnOpLargerThanTheDeviceIsSaidWithTheJob) {
   const JobProgram program = TrainingProgram(2, 1e-3);
   const auto result = Simulate({{&program}}, OptionsWith(MiB(20)));
