@@ -40,7 +40,8 @@ using AllocationKind = std::pair<uint64_t, int64_t>;
 
 // A StepProgram, and how it applies to other repetitions of the step.
 struct RecordedStep {
-  uint64_t number = 0;  // StepRecorder::program_number().
+  uint64_t number = 0;    // StepRecorder::program_number().
+  uint64_t first_op = 0;  // Signature of the op that it begins with.
   StepProgram program;
   absl::flat_hash_map<AllocationId, uint32_t> allocations;  // Logical buffer.
   // Logical buffers that live within a repetition only, by what allocates them.

@@ -23,7 +23,7 @@ OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
   if (point_.boundary) {
     if (point_.whole && before == point_.signature) EndLap(now);
     if (before != point_.signature) Switch(point_.signature);
-    BeginLap(now);
+    BeginLap(now, signature);
   } else if (before != point_.signature) {
     Switch(0);
   }
@@ -139,7 +139,13 @@ void StepRecorder::Free(uint64_t key) {
   live_.erase(it);
 }
 
-void StepRecorder::BeginLap(absl::Duration now) {
+bool StepRecorder::Moved(uint64_t first_op) {
+  const uint64_t before = std::exchange(first_op_, first_op);
+  return current_ != nullptr && lap_straight_ && first_op == before &&
+         first_op != current_->first_op;
+}
+
+void StepRecorder::BeginLap(absl::Duration now, uint64_t first_op) {
   ++lap_;
   lap_start_ = now;
   lap_first_live_ = lap_peak_ = live_bytes_;
@@ -149,7 +155,7 @@ void StepRecorder::BeginLap(absl::Duration now) {
   flows_.clear();
   allocated_.clear();
   recording_.reset();
-  if (Stale()) Detach();
+  if (Moved(first_op) || Stale()) Detach();
   if (lap_straight_ && (current_ == nullptr || Better())) recording_.emplace();
   for (auto& [key, live] : live_) {
     live.identity = current_ == nullptr || live.logical == kNone
@@ -169,6 +175,7 @@ void StepRecorder::EndLap(absl::Duration now) {
     RecordedStep step =
         recording_->Finish(point_.signature, duration, starts_, busy_);
     recording_.reset();
+    step.first_op = first_op_;
     step.first_live = lap_first_live_;
     step.rise = lap_peak_ - lap_first_live_;
     Keep(std::move(step));

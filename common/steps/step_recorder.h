@@ -56,9 +56,10 @@ struct StepSummary {
 // Times are since any fixed moment. Only ops that have buffers are to be told.
 // Cost: O(1) amortised for each op, allocation and free, and for each touch
 // where a repetition is recorded, which happens once for a new step (again when
-// many of the buffers that persisted are gone). The programs of the last kKept
-// steps are kept. Memory: O(live buffers + kKept programs); a step with more
-// than StepDetector::kMostOps ops or kMostAccesses touches has no program.
+// many of the buffers that persisted are gone, or it begins elsewhere). The
+// programs of the last kKept steps are kept. Memory: O(live buffers + kKept
+// programs); a step with more than StepDetector::kMostOps ops or kMostAccesses
+// touches has no program.
 //
 // Not thread-safe; pure.
 class StepRecorder {
@@ -133,7 +134,10 @@ class StepRecorder {
   // recorded: less of the next one has crossed its beginning, and its program
   // says more.
   bool Better() const;
-  void BeginLap(absl::Duration now);
+  void BeginLap(absl::Duration now, uint64_t first_op);
+  // Whether repetitions have begun with another op than the recorded one did,
+  // twice in a row: its positions are others.
+  bool Moved(uint64_t first_op);
   void Touched(uint32_t op, uint64_t key, bool write);
   uint32_t InLap(uint64_t key, Live* live);
   // The logical buffer that an allocation is; kNone when it is none.
@@ -161,6 +165,7 @@ class StepRecorder {
   absl::Duration lap_start_;
   Bytes lap_first_live_, lap_peak_;
   bool lap_straight_ = false;  // From its first op on.
+  uint64_t first_op_ = 0;      // Its signature.
   std::vector<absl::Duration> starts_, busy_;
   std::vector<uint64_t> flows_;  // Of its ops: AllocationId::flow.
   absl::flat_hash_map<AllocationKind, uint32_t> allocated_;  // By flow.

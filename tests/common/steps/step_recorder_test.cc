@@ -321,6 +321,40 @@ TEST(StepRecorderTest, ARepetitionThatEndsWithLessThanItBeganIsNotRecorded) {
   }
 }
 
+// A step whose last op makes a mask, which the first op frees, or the third one
+// of the next step: then the least lives in front of that.
+void StepWithMask(FakeJob* job, bool late, uint64_t* mask) {
+  job->Load();
+  if (!late) job->recorder.Free(*mask);
+  job->Forward(0);
+  if (late) job->recorder.Free(*mask);
+  for (int i = 1; i < kLayers; ++i) job->Forward(i);
+  for (int i = kLayers - 1; i >= 0; --i) job->Backward(i);
+  const OpId op = job->Begin(700, {{job->weights[0], false}});
+  *mask = job->Alloc(MiB(late ? 45 : 1), op, 700);
+  job->recorder.OpEnd(op, job->now);
+}
+
+TEST(StepRecorderTest, AStepWhoseBoundaryHasMovedIsRecordedAnew) {
+  FakeJob job(kLayers);
+  uint64_t mask = job.Alloc(MiB(1));
+  for (int i = 0; i < 8; ++i) StepWithMask(&job, /*late=*/false, &mask);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  const uint64_t number = job.recorder.program_number();
+  for (int i = 0; i < 12; ++i) StepWithMask(&job, /*late=*/true, &mask);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_NE(job.recorder.program_number(), number);
+  job.Load();
+  for (int i = 0; i < kLayers; ++i) {
+    job.Forward(i);
+    const StepProgram& program = *job.recorder.program();
+    const StepOp& op = program.ops[job.recorder.position()];
+    ASSERT_FALSE(op.accesses.empty()) << i;
+    EXPECT_EQ(op.accesses[0].buffer, job.recorder.LogicalOf(job.weights[i]))
+        << i;
+  }
+}
+
 TEST(StepRecorderTest, UnknownBuffersAreIgnored) {
   FakeJob job(kLayers);
   job.recorder.Free(999999);
