@@ -20,6 +20,7 @@
 #include "common/trace/trace_reader.h"
 #include "daemon/policy/registry.h"
 #include "daemon/sim/hump_bytes.h"
+#include "daemon/sim/least_restored.h"
 #include "daemon/sim/repeat_program.h"
 #include "daemon/sim/sim_report.h"
 #include "daemon/sim/simulation.h"
@@ -160,6 +161,7 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
     const JobProgram& program = jobs[i].program;
     report.jobs.push_back({program.name, program.seconds, all[i].weight,
                            HumpBytes(program, options.device_memory),
+                           LeastRestored(program, options.device_memory),
                            std::move(result.jobs[i])});
   }
   return report;

@@ -14,7 +14,8 @@ struct JobReport {
   std::string name;
   double ideal = 0;  // Seconds on a device of its own that is large enough.
   int weight = 1;
-  Bytes humps;  // Alone on this device (HumpBytes).
+  Bytes humps;           // Alone on this device (HumpBytes).
+  Bytes least_restored;  // So too (LeastRestored).
   JobResult result;
 };
 

@@ -21,7 +21,8 @@ PERCENTS = [80, 60, 40]
 REPEAT = 25  # The METS traces have 4 steps; plans begin after some.
 FIELDS = ["machine", "trace", "policy", "percent", "ideal_seconds", "seconds",
           "stall_seconds", "evicted_bytes", "restored_bytes",
-          "hump_bytes", "peak_bytes", "device_bytes", "error"]
+          "least_restored_bytes", "hump_bytes", "peak_bytes", "device_bytes",
+          "error"]
 
 
 def simulate(build, trace, machine, policy, percent):
