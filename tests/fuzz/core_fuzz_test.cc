@@ -53,6 +53,9 @@ class Runner {
     config.max_requests_per_session = 16;
     config.max_wait = absl::Seconds(3);
     config.order_timeout = absl::Seconds(1);
+    // So that lower classes' moves are often held back.
+    config.devices[0].bus_bytes_per_second = 1e9;
+    config.interference_bound = 1e-6;
     return config;
   }
 
