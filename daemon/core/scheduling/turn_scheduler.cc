@@ -14,7 +14,9 @@ namespace {
 // How long a gate that is open for a turn may see no op: a step's end that
 // nobody noticed, or a program that does something else.
 constexpr absl::Duration kIdleTurn = absl::Milliseconds(50);
-// The same within a quantum, where a hand-over moves bytes.
+// The same within a quantum, at most: where a hand-over moves bytes, somebody
+// else gets the device when it has been idle for as long as handing it over
+// and back takes, which costs at most twice what the best guess would.
 constexpr absl::Duration kIdleQuantum = absl::Seconds(1);
 constexpr absl::Duration kShortestQuantum = absl::Milliseconds(200);
 // Beyond its length, until a step's end is not waited for any more.
@@ -58,7 +60,12 @@ void TurnScheduler::Send(TurnMember& member, bool open, GateMoment moment,
 
 void TurnScheduler::SendOpen(const TurnParty& party, TurnMember& member) {
   Send(member, true, party.quantum ? GateMoment::kNow : GateMoment::kStepEnd,
-       party.quantum ? kIdleQuantum : kIdleTurn);
+       party.quantum ? IdleQuantum(party) : kIdleTurn);
+}
+
+absl::Duration TurnScheduler::IdleQuantum(const TurnParty& party) const {
+  return fixed() ? kIdleQuantum
+                 : std::clamp(2 * ExchangeCost(party), kIdleTurn, kIdleQuantum);
 }
 
 void TurnScheduler::Join(const TurnFacts& facts) {
@@ -191,6 +198,10 @@ void TurnScheduler::End(TurnParty& party) {
   party.last_seen = std::max(party.last_seen, now_ - (had - computed));
 }
 
+absl::Duration TurnScheduler::ExchangeCost(const TurnParty& party) {
+  return party.cost == absl::InfiniteDuration() ? party.exchange : party.cost;
+}
+
 // It rises at once: too short a quantum costs all jobs their time.
 void TurnScheduler::LearnCost(TurnParty& party, absl::Duration stalled) {
   const bool first = party.cost == absl::InfiniteDuration();
@@ -219,10 +230,8 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
     if (other.running()) other.booked = Room(other);
   }
   party.exchange = MovingTime(std::min(party.swapped(), party.peak()));
-  const absl::Duration cost =
-      party.cost == absl::InfiniteDuration() ? party.exchange : party.cost;
-  party.wish =
-      std::max({kShortestQuantum, party.step(), cost / options_.moving_share});
+  party.wish = std::max({kShortestQuantum, party.step(),
+                         ExchangeCost(party) / options_.moving_share});
   if (fixed()) party.wish = options_.fixed_quantum;
   ++(party.quantum ? quanta_ : turns_);
   for (auto& [id, member] : party.members) {

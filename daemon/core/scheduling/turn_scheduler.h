@@ -150,9 +150,13 @@ class TurnScheduler {
   void Close(TurnParty& party, GateMoment moment);
   void End(TurnParty& party);
   void LearnCost(TurnParty& party, absl::Duration stalled);
+  // What beginning a quantum costs: as measured, else as the bus says.
+  static absl::Duration ExchangeCost(const TurnParty& party);
   void EndIfAllHave(TurnParty& party);
   void Send(TurnMember& member, bool open, GateMoment moment,
             absl::Duration idle);
+  // How long its quantum may see no op.
+  absl::Duration IdleQuantum(const TurnParty& party) const;
   // As its party has the device.
   void SendOpen(const TurnParty& party, TurnMember& member);
 

@@ -140,6 +140,20 @@ TEST(QuantumTest, AQuantumShorterThanAStepIsOneStep) {
   EXPECT_GE(Seconds(a) + Seconds(b) + Seconds(c), 59);
 }
 
+TEST(QuantumTest, QuantaOfOneJobBeginWhereTheOtherPreparesItsInput) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 900, 600);
+  spec.input = absl::Milliseconds(300);
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec.name = "b";
+  FakeJobs::Job& b = jobs.Add(spec);
+  jobs.Run(absl::Seconds(60));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  // Each alone computes for a quarter of the time.
+  EXPECT_GE(Seconds(a) + Seconds(b), 0.8 * 30);
+  EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.95);
+}
+
 // Sessions driven by hand: 1 and 2 of job "a", 3 of job "b", whose needs lead
 // to quanta. The job "a" has the device first.
 class QuantaTest : public ::testing::Test {
@@ -163,6 +177,7 @@ class QuantaTest : public ::testing::Test {
       facts.session = SessionId(id);
       facts.job = {DomainId(1), id == 3 ? "b" : "a"};
       facts.last_active = now_;
+      if (id == 3) facts.swapped = swapped_;
       all.push_back(facts);
     }
     return all;
@@ -192,9 +207,21 @@ class QuantaTest : public ::testing::Test {
   }
 
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  Bytes swapped_;  // Of job "b".
   TurnScheduler turns_;
   std::map<uint64_t, GateOrder> told_;
 };
+
+TEST_F(QuantaTest, AQuantumMayBeIdleForAsLongAsHandingItOverAndBackTakes) {
+  EXPECT_EQ(told_[1].idle, absl::Milliseconds(50));
+  swapped_ = MiB(500);
+  turns_.Update(now_, Facts());
+  Want(3);
+  End(1);
+  End(2);
+  ASSERT_TRUE(told_[3].open);
+  EXPECT_EQ(told_[3].idle, absl::Milliseconds(100));
+}
 
 TEST_F(QuantaTest, WhoAsksWhileItHasTheDeviceHasNotWaited) {
   Want(1);
