@@ -18,6 +18,12 @@ struct JobOp {
   double busy = 0;  // Seconds on the device.
   std::vector<steps::Access> accesses;  // Indexes into JobProgram::buffers.
   std::vector<uint32_t> frees;
+
+  // No op at all, but one allocation outside of any.
+  bool only_allocates() const {
+    return busy == 0 && accesses.size() == 1 &&
+           accesses[0].kind == steps::AccessKind::kNew;
+  }
 };
 
 struct JobProgram {
@@ -27,8 +33,9 @@ struct JobProgram {
   // Most bytes of allocations below the threshold that live at once. They are
   // kept on the device all the time, as slabs in use would be.
   Bytes small_peak;
-  Bytes peak;          // Of all live bytes, the small ones included.
-  double seconds = 0;  // Of all gaps and ops.
+  Bytes peak;                // Of all live bytes, the small ones included.
+  double seconds = 0;        // Of all gaps and ops.
+  double input_seconds = 0;  // Of it, AddInputWork's.
 };
 
 struct ProgramOptions {

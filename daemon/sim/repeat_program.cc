@@ -49,19 +49,16 @@ class Repeater {
       result_.ops.push_back(std::move(op));
     }
     result_.seconds += program_.seconds;
+    result_.input_seconds += program_.input_seconds;
   }
 
   JobProgram Take() { return std::move(result_); }
 
  private:
-  static bool OnlyAllocates(const JobOp& op) {
-    return op.busy == 0 && op.frees.empty() && op.accesses.size() == 1 &&
-           op.accesses[0].kind == AccessKind::kNew;
-  }
-
   void FindPartners() {
     while (begin_ < program_.ops.size() &&
-           OnlyAllocates(program_.ops[begin_])) {
+           program_.ops[begin_].only_allocates() &&
+           program_.ops[begin_].frees.empty()) {
       first_.push_back(program_.ops[begin_++].accesses[0].buffer);
     }
     std::vector<bool> freed(program_.buffers.size());

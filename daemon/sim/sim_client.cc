@@ -46,24 +46,32 @@ void SimClient::NextOp() {
     Finish();
     return;
   }
-  world_.After(program_.ops[op_].gap, [this] { BeginOp(); });
+  world_.After(program_.ops[op_].gap, [this] { WatchOp(); });
 }
 
-// Ops that use no buffer are not the device's.
+// Ops that use no buffer are not the device's, and allocations no ops.
+bool SimClient::Gated() const {
+  const JobOp& op = program_.ops[op_];
+  return !op.accesses.empty() && !op.only_allocates();
+}
+
+// Before the gate, which may close where a step begins.
+void SimClient::WatchOp() {
+  steps::PlanMoves moves;
+  steps_.Begin(JobTime(), op_, &moves);
+  if (steps_.BeginsStep()) gate_.StepEnds();
+  Plan(moves);
+  BeginOp();
+}
+
 void SimClient::BeginOp() {
-  if (program_.ops[op_].accesses.empty() ||
-      gate_.Enter([this] { BeginOp(); })) {
-    PassGate();
-  }
+  if (!Gated() || gate_.Enter([this] { BeginOp(); })) PassGate();
 }
 
 void SimClient::PassGate() {
-  steps::PlanMoves moves;
-  steps_.Begin(JobTime(), op_, &moves);
   since_ = world_.now();
   waiting_ = true;
   rounds_ = 0;
-  Plan(moves);
   Admit();
 }
 
@@ -188,7 +196,7 @@ void SimClient::EndOp() {
   for (uint32_t b : op.frees) Free(b);
   GiveTokensBack();
   Plan(moves);
-  if (!op.accesses.empty()) gate_.Leave(steps_.EndsStep());
+  if (Gated()) gate_.Leave();
   ++op_;
   NextOp();
 }

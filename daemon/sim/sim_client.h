@@ -82,6 +82,8 @@ class SimClient {
   };
 
   // Ops (sim_client.cc).
+  bool Gated() const;
+  void WatchOp();
   void BeginOp();
   void PassGate();
   void Admit();

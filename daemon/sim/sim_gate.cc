@@ -28,8 +28,7 @@ void SimGate::Follow(const core::GateOrder& order) {
     if (step_end) WatchUnknownStep();
     return;
   }
-  const bool between = steps_known_ && !running_ && between_steps_;
-  if (!step_end || state_ == State::kClosed || between) {
+  if (!step_end || state_ == State::kClosed || BetweenSteps()) {
     Shut(step_end);
     return;
   }
@@ -40,7 +39,7 @@ void SimGate::Follow(const core::GateOrder& order) {
 bool SimGate::Enter(std::function<void()> resume) {
   if (state_ != State::kClosed) {
     running_ = true;
-    between_steps_ = false;
+    if (state_ != State::kFree) ++begun_;
     return true;
   }
   wait_since_ = world_.now();
@@ -49,19 +48,38 @@ bool SimGate::Enter(std::function<void()> resume) {
   return false;
 }
 
-void SimGate::Leave(bool step_end) {
+void SimGate::LearnStep() {
+  const uint64_t ops = begun_ - step_base_;
+  if (ops == 0) return;
+  ops_in_step_ = ops == last_step_ops_ ? ops : 0;
+  last_step_ops_ = ops;
+  step_base_ = begun_;
+}
+
+void SimGate::StepEnds() {
+  steps_known_ = true;
+  if (state_ == State::kFree) {
+    // Ops are not counted: nothing is known of this step's.
+    step_base_ = begun_;
+    return;
+  }
+  const bool computed = begun_ != step_base_;
+  LearnStep();
+  if (!computed) return;
+  MeasureStall();
+  ++steps_ended_;
+  if (state_ == State::kTurn || state_ == State::kClosing) {
+    Shut(/*step_end=*/true);
+  }
+}
+
+void SimGate::Leave() {
   running_ = false;
   last_end_ = world_.now();
-  steps_known_ |= step_end;
-  between_steps_ = step_end;
-  if (step_end) {
-    MeasureStall();
-    ++steps_ended_;
-  }
+  const bool all_ops = ops_in_step_ != 0 && begun_ - step_base_ == ops_in_step_;
   if (state_ == State::kClosed) {
     TryFinish();
-  } else if (step_end &&
-             (state_ == State::kTurn || state_ == State::kClosing)) {
+  } else if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
     Shut(/*step_end=*/true);
   } else if (state_ != State::kFree) {
     WatchIdle();

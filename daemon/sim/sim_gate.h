@@ -33,8 +33,9 @@ class SimGate {
   // True when an op may begin, which then counts as running. Else `resume` runs
   // once, when that may have changed.
   bool Enter(std::function<void()> resume);
-  // The op has ended, and perhaps a step with it.
-  void Leave(bool step_end);
+  void Leave();
+  // A step has ended, or another begins: before Enter of its first op.
+  void StepEnds();
 
   // Seconds for which an op has waited here, in all.
   double waited() const;
@@ -42,6 +43,10 @@ class SimGate {
  private:
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
 
+  bool BetweenSteps() const {
+    return steps_known_ && !running_ && begun_ == step_base_;
+  }
+  void LearnStep();
   void SetOpen(State state);
   void MeasureStall();
   void Shut(bool step_end);
@@ -60,7 +65,11 @@ class SimGate {
   OrderId order_;
   bool running_ = false;
   bool steps_known_ = false;
-  bool between_steps_ = false;
+  uint64_t begun_ = 0;      // Ops, while they are counted.
+  uint64_t step_base_ = 0;  // Of them, when the step began.
+  // Ops of a step, once two steps had the same number; 0: not known.
+  uint64_t ops_in_step_ = 0;
+  uint64_t last_step_ops_ = 0;
   bool step_end_ = false;
   bool told_ended_ = false, told_wanted_ = false;
   double idle_ = 0;

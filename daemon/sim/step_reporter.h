@@ -32,11 +32,14 @@ class StepReporter {
   bool Follow(const steps::StepPlan& plan);
   void EndPlan() { follower_.reset(); }
 
-  // Whether the op begun last is the last one of a step.
-  bool EndsStep() const {
-    const steps::StepPoint& point = recorder_.point();
-    return point.signature != 0 && point.position + 1 == point.length;
+  // Whether the op begun last is the first one of a known step.
+  bool BeginsStep() const {
+    return op_.has_value() && recorder_.point().boundary &&
+           recorder_.program() != nullptr;
   }
+
+  // Ops that use a buffer in the step that repeats now; 0: none does.
+  uint32_t step_ops() const { return recorder_.point().length; }
 
   // What the core should know, at `now`.
   std::vector<core::Input> Report(double now);

@@ -47,21 +47,37 @@ class SimGateTest : public ::testing::Test {
 
 TEST_F(SimGateTest, OpsPassWhileThereAreNoOrders) {
   EXPECT_TRUE(Enter());
-  gate_.Leave(true);
+  gate_.Leave();
+  gate_.StepEnds();
   RunAll();
   EXPECT_TRUE(sent_.empty());
 }
 
-TEST_F(SimGateTest, ATurnEndsWithItsStep) {
+TEST_F(SimGateTest, ATurnEndsWhereTheNextStepBegins) {
+  gate_.StepEnds();
   Order(true, core::GateMoment::kStepEnd);
   EXPECT_TRUE(Enter());
-  gate_.Leave(false);
-  EXPECT_TRUE(Enter());
-  gate_.Leave(true);
+  gate_.Leave();
+  gate_.StepEnds();
   ASSERT_EQ(Count<core::TurnEnded>(), 1);
   EXPECT_TRUE(std::get<core::TurnEnded>(sent_.back()).step_end);
   EXPECT_FALSE(Enter());
   EXPECT_EQ(Count<core::TurnWanted>(), 1);
+}
+
+TEST_F(SimGateTest, OnceItsOpsHaveBeenCountedATurnEndsWithTheLastOne) {
+  gate_.StepEnds();
+  for (int step = 0; step < 3; ++step) {
+    Order(true, core::GateMoment::kStepEnd);
+    for (int op = 0; op < 3; ++op) {
+      EXPECT_EQ(Count<core::TurnEnded>(), step);
+      EXPECT_TRUE(Enter());
+      gate_.Leave();
+    }
+    EXPECT_EQ(Count<core::TurnEnded>(), step == 2 ? 3 : step);
+    gate_.StepEnds();
+    EXPECT_EQ(Count<core::TurnEnded>(), step + 1);
+  }
 }
 
 TEST_F(SimGateTest, WhoWaitsGoesOnWhenItOpens) {
@@ -77,14 +93,14 @@ TEST_F(SimGateTest, ARunningOpFinishesFirst) {
   EXPECT_TRUE(Enter());
   Order(false, core::GateMoment::kNow);
   EXPECT_EQ(Count<core::TurnEnded>(), 0);
-  gate_.Leave(false);
+  gate_.Leave();
   EXPECT_EQ(Count<core::TurnEnded>(), 1);
 }
 
 TEST_F(SimGateTest, AQuantumEndsWhenItIsIdle) {
   Order(true, core::GateMoment::kNow);
   EXPECT_TRUE(Enter());
-  world_.At(1, [this] { gate_.Leave(false); });
+  world_.At(1, [this] { gate_.Leave(); });
   RunAll();
   ASSERT_EQ(Count<core::TurnEnded>(), 1);
   EXPECT_EQ(std::get<core::TurnEnded>(sent_[0]).computed, absl::Seconds(1));
@@ -112,7 +128,7 @@ TEST_F(SimGateTest, ATurnWhoseStepIsNotKnownEndsInTime) {
   Order(true, core::GateMoment::kStepEnd);
   EXPECT_TRUE(Enter());
   RunAll();
-  gate_.Leave(false);
+  gate_.Leave();
   EXPECT_EQ(Count<core::TurnEnded>(), 1);
 }
 
