@@ -20,6 +20,7 @@
 #include "common/trace/trace_reader.h"
 #include "daemon/policy/registry.h"
 #include "daemon/sim/hump_bytes.h"
+#include "daemon/sim/input_work.h"
 #include "daemon/sim/least_restored.h"
 #include "daemon/sim/repeat_program.h"
 #include "daemon/sim/sim_report.h"
@@ -31,7 +32,10 @@ namespace {
 constexpr char kReference[] = "belady";
 constexpr char kFooter[] =
     "SIZE is 192MiB, 12GiB or plain bytes; a percentage is of the sum of the "
-    "traces' peaks.\nOps of one job run slower while others copy: 6 % at 90 "
+    "traces' peaks.\nJobs that compute at once share the device's time "
+    "evenly: together they take at least the sum of their ops' times "
+    "(device_seconds), and at least as long as the longest alone "
+    "(ideal_seconds). Ops of one job run slower while others copy: 6 % at 90 "
     "GB/s, as measured with a ResNet-50 training on an H100.\nTraces come from "
     "`metsctl record JOB FILE` (docs/trace_format.md).";
 
@@ -42,6 +46,7 @@ struct Arguments {
   std::string residency;  // A file, or empty.
   double bus_gbps = 12;
   ProgramOptions program;
+  double input_work = 0;  // Percent.
   int repeat = 1;
   double quantum = 0;
   double interference_bound = 0.02;
@@ -76,6 +81,8 @@ absl::StatusOr<std::vector<Job>> ReadJobs(const Arguments& arguments) {
                           trace::ReadTrace(job.argument.file));
     METS_ASSIGN_OR_RETURN(job.program,
                           MakeJobProgram(trace, arguments.program));
+    METS_RETURN_IF_ERROR(
+        AddInputWork(arguments.input_work / 100, &job.program));
     job.program = RepeatProgram(job.program, arguments.repeat);
   }
   return jobs;
@@ -112,6 +119,12 @@ absl::Status WriteResidency(const std::string& path,
   std::fputs("\n", file);
   if (std::fclose(file) == 0) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("cannot write ", path));
+}
+
+double DeviceSeconds(const JobProgram& program) {
+  double sum = 0;
+  for (const JobOp& op : program.ops) sum += op.busy;
+  return sum;
 }
 
 absl::StatusOr<SimReport> Run(const Arguments& arguments,
@@ -159,7 +172,8 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
   if (all.size() == 1) report.serial = result.seconds;
   for (size_t i = 0; i < jobs.size(); ++i) {
     const JobProgram& program = jobs[i].program;
-    report.jobs.push_back({program.name, program.seconds, all[i].weight,
+    report.jobs.push_back({program.name, program.seconds, program.input_seconds,
+                           DeviceSeconds(program), all[i].weight,
                            HumpBytes(program, options.device_memory),
                            LeastRestored(program, options.device_memory),
                            std::move(result.jobs[i])});
@@ -199,6 +213,11 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
                   "Each job does what its trace says so many times; default 1. "
                   "For traces of whole steps")
       ->check(CLI::Range(1, 1000));
+  app->add_option("--input-work", arguments->input_work,
+                  "This part of each job's time is work before each of its "
+                  "steps that needs no device, as reading its input; default 0")
+      ->check(CLI::Range(0.0, 99.0))
+      ->type_name("PERCENT");
   app->add_option("--quantum", arguments->quantum,
                   "For comparison: jobs that do not fit together compute in "
                   "turns of so many seconds; default as METS decides")

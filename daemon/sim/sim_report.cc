@@ -31,6 +31,8 @@ std::string ToJson(const SimReport& report) {
   for (const JobReport& job : report.jobs) {
     jobs.push_back({{"name", job.name},
                     {"ideal_seconds", job.ideal},
+                    {"input_seconds", job.input},
+                    {"device_seconds", job.device},
                     {"seconds", Seconds(job.result)},
                     {"stall_seconds", job.result.stall},
                     {"wait_seconds", job.result.wait},

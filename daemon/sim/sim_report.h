@@ -12,7 +12,9 @@ namespace mets::sim {
 
 struct JobReport {
   std::string name;
-  double ideal = 0;  // Seconds on a device of its own that is large enough.
+  double ideal = 0;   // Seconds on a device of its own that is large enough.
+  double input = 0;   // Of it, work before steps that needs no device.
+  double device = 0;  // Of it, ops on the device.
   int weight = 1;
   Bytes humps;           // Alone on this device (HumpBytes).
   Bytes least_restored;  // So too (LeastRestored).

@@ -88,6 +88,42 @@ TEST(SimCommandTest, OneJobOnADeviceOfItsOwnTakesItsRecordedTime) {
   }
 }
 
+// `steps` times: a buffer is read for a second.
+std::string TraceOfSteps(int steps) {
+  std::string text =
+      "# mets-trace 1 job=reader\n"
+      "t_us,op,block,bytes,name\n"
+      "0,malloc,1,8388608,\n"
+      "0,begin,1,0,Make\n"
+      "0,write,1,8388608,\n"
+      "0,end,1,0,\n";
+  for (int i = 0; i < steps; ++i) {
+    absl::StrAppend(&text, i, "000000,begin,2,0,Use\n", i,
+                    "000000,read,1,8388608,\n", i + 1, "000000,end,2,0,\n");
+  }
+  return absl::StrCat(text, "# end ", 4 + 3 * steps, "\n");
+}
+
+TEST(SimCommandTest, JobsThatFitTogetherShareTheDevicesTime) {
+  trace::TempFile file("a.csv");
+  file.Put(TraceOfSteps(10));
+  const char* path = file.path().c_str();
+  const Printed run = MetsSim(
+      {"--trace", path, "--trace", path, "--device-memory", "200%", "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\"device_seconds\": 10.0"));
+  EXPECT_THAT(run.out, HasSubstr("\"total_seconds\": 20.0"));
+}
+
+TEST(SimCommandTest, InputWorkThatHasNoStepIsRefused) {
+  trace::TempFile file("a.csv");
+  file.Put(absl::StrCat(kTrace, "# end 4\n"));
+  const Printed run =
+      MetsSim({"--trace", file.path().c_str(), "--input-work", "50"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("'tiny'"));
+}
+
 TEST(SimCommandTest, WhatIsWrongIsSaid) {
   EXPECT_EQ(MetsSim({"--trace", "/nowhere/a.csv"}).status, 1);
   trace::TempFile file("a.csv");
