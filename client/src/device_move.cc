@@ -240,6 +240,7 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
     absl::MutexLock lock(&mutex_);
     if (status.ok()) {
       buffer->chunks = chunks;
+      buffer->Touch(CoarseNowMs());  // It is about to be used.
       swapped_bytes_ -= size;
       buffer_bytes_ += size;
       peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);

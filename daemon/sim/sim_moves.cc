@@ -18,6 +18,7 @@ void SimClient::Restore(uint32_t b, Chunks chunks, std::function<void()> done) {
       back.phase = Phase::kResident;
       back.chunks = chunks;
       back.dirty = false;
+      back.last_use = world_.now();  // It is about to be used.
       back.copy = 0;
       Change(b);
     } else {  // Freed meanwhile.
