@@ -30,11 +30,15 @@ bool Near(Bytes a, Bytes b) {
   return std::max(a - b, b - a) * 100 <= b * kPercentChange;
 }
 
-// What the session has on the device besides the buffers of its step.
+// What the session has on the device besides the buffers of its step: those
+// that are none of it, and those that have a successor already (as what is
+// loaded a step ahead), but live.
 Bytes Besides(const Holding& holding) {
   Bytes sum;
+  std::set<uint32_t> seen;
   for (const auto& [id, buffer] : holding.buffers.all()) {
-    if (buffer.state == BufferState::kResident && buffer.logical == 0) {
+    if (buffer.logical == 0 ? buffer.state == BufferState::kResident
+                            : !seen.insert(buffer.logical).second) {
       sum += buffer.size;
     }
   }

@@ -1,7 +1,10 @@
 #include "daemon/core/planning/planner.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +28,32 @@ void CountBytes(const StepProfile& profile, steps::StepPlan* plan) {
     if (absence.returns) plan->restored += size;
   }
 }
+
+// A step's future is known, so these two are tried beside the policy's choice.
+//
+// Farthest next use: moves least (Belady 1966).
+class FarthestUse : public VictimPolicy {
+ public:
+  std::string name() const override { return "farthest use"; }
+  double Key(const VictimFacts& facts) const override {
+    return absl::ToDoubleSeconds(facts.next_use - absl::UnixEpoch());
+  }
+  double Score(absl::Time now, const VictimFacts& facts) const override {
+    return absl::ToDoubleSeconds(facts.next_use - now);
+  }
+};
+
+// Longest absence: leaves most time for the copies.
+class LongestAbsence : public VictimPolicy {
+ public:
+  std::string name() const override { return "longest absence"; }
+  double Key(const VictimFacts& facts) const override {
+    return absl::ToDoubleSeconds(facts.next_use - facts.last_use);
+  }
+  double Score(absl::Time, const VictimFacts& facts) const override {
+    return Key(facts);
+  }
+};
 
 steps::StepPlan PlanWithMargin(const StepProfile& profile, const PlanGoal& goal,
                                const VictimPolicy& policy, double margin) {
@@ -61,13 +90,16 @@ absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
     plan.duration = absl::Seconds(profile.duration());
     return plan;
   }
+  const FarthestUse farthest;
+  const LongestAbsence longest;
   std::vector<steps::StepPlan> plans;
-  for (double margin : kMargins) {
-    plans.push_back(PlanWithMargin(profile, goal, policy, margin));
-  }
   absl::Duration best = absl::InfiniteDuration();
-  for (const steps::StepPlan& plan : plans) {
-    best = std::min(best, plan.duration);
+  for (const VictimPolicy* choice : std::initializer_list<const VictimPolicy*>{
+           &policy, &farthest, &longest}) {
+    for (double margin : kMargins) {
+      plans.push_back(PlanWithMargin(profile, goal, *choice, margin));
+      best = std::min(best, plans.back().duration);
+    }
   }
   return *std::min_element(
       plans.begin(), plans.end(),

@@ -17,12 +17,13 @@ struct PlanGoal {
 };
 
 // The plan for a step that shall not have more than goal.budget bytes resident;
-// without absences when it fits. Whose buffers are away is the policy's choice.
+// without absences when it fits. Whose buffers are away is the policy's choice,
+// or those that are used farthest in the future, or are unused for longest.
 //
 // A second choice is how much of the budget stays free for buffers that come
-// back early: more of it moves more bytes, less of it lets ops wait. Of several
-// such margins the one with the shortest estimated step is taken; among nearly
-// equal ones, the one that moves least.
+// back early: more of it moves more bytes, less of it lets ops wait. Of these
+// choices with several such margins, the plan with the shortest estimated step
+// is taken; among nearly equal ones, the one that moves least.
 //
 // RESOURCE_EXHAUSTED when one op alone needs more than the budget; the message
 // says how much.

@@ -170,6 +170,18 @@ TEST_F(PlanKeeperTest, APlanThatMovesTooMuchBesideAHigherClassEnds) {
   EXPECT_TRUE(s.plan.has_value());
 }
 
+// As what an input pipeline has loaded for the next step.
+TEST_F(PlanKeeperTest, WhatHasASuccessorButLivesTakesOfItsMemory) {
+  FakeSession& s = cluster_.Open("a");
+  Fill(s);
+  const BufferId before = cluster_.Alloc(s, MiB(8));
+  cluster_.Pump();
+  s.buffers.at(before).logical = 1;
+  Train(s);
+  ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
+  EXPECT_LE(cluster_.plan_tasks.front().budget, MiB(64 - 8));
+}
+
 TEST_F(PlanKeeperTest, AStepThatFitsGetsNone) {
   FakeSession& s = cluster_.Open("a");
   StepSeen seen = Seen(s);

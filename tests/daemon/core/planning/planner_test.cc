@@ -159,6 +159,24 @@ TEST(PlannerTest, WhatWasOnlyReadSinceItCameBackLeavesWithoutACopy) {
   EXPECT_EQ(plan->restored, MiB(60));
 }
 
+TEST(PlannerTest, APolicyThatSlowsTheStepDownIsNotFollowed) {
+  const auto farthest = policy::MakeReferencePolicy();
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const steps::StepProgram program = AnyProgram(seed);
+    const StepProfile profile(program);
+    const PlanGoal goal{
+        std::max(Bytes(profile.peak().count() / 2), profile.largest_op()),
+        {20e9, 20e9}};
+    const auto best = MakePlan(program, goal, *farthest);
+    ASSERT_TRUE(best.ok());
+    for (const std::string& name : policy::PolicyNames()) {
+      const auto plan = MakePlan(program, goal, **policy::MakePolicy(name));
+      ASSERT_TRUE(plan.ok());
+      EXPECT_LE(plan->duration, best->duration * 1.005) << name << " " << seed;
+    }
+  }
+}
+
 TEST(PlannerTest, AnyStepStaysWithinItsBudgetUnderAnyPolicy) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const steps::StepProgram program = AnyProgram(seed);
