@@ -164,8 +164,9 @@ class Runner {
     FakeSession* s = PickAlive(op.s);
     if (s == nullptr || !s->connected) return;
     const OrderId order(s->gate.order.value() - op.old);
-    cluster_.Send(*s, TurnEnded{s->id, "host0", order,
-                                absl::Milliseconds(op.computed_ms), true});
+    const absl::Duration computed = absl::Milliseconds(op.computed_ms);
+    cluster_.Send(
+        *s, TurnEnded{s->id, "host0", order, computed, true, computed / 2});
   }
   void Do(const StepOp& op) {
     FakeSession* s = PickAlive(op.s);

@@ -8,9 +8,10 @@ namespace {
 class SimGateTest : public ::testing::Test {
  protected:
   SimGateTest()
-      : gate_(&world_, SessionId(1), "device0",
-              [this](core::Input input) { sent_.push_back(input); },
-              [this] { return stalled_; }) {}
+      : gate_(
+            &world_, SessionId(1), "device0",
+            [this](core::Input input) { sent_.push_back(input); },
+            [this] { return stalled_; }) {}
 
   void Order(bool open, core::GateMoment moment,
              absl::Duration idle = absl::Milliseconds(50)) {
@@ -113,7 +114,8 @@ TEST_F(SimGateTest, WhatOpsWaitInAQuantumsFirstTwoStepsIsItsStall) {
   for (double stall : {1, 2, 4}) {
     EXPECT_TRUE(Enter());
     stalled_ += stall;
-    gate_.Leave(true);
+    gate_.Leave();
+    gate_.StepEnds();
   }
   Order(false, core::GateMoment::kNow);
   stalled_ += 8;
