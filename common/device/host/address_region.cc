@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
 
 namespace mets {
 namespace {
@@ -40,10 +41,8 @@ AddressRegion::AddressRegion(char* mapping, Bytes mapping_size, char* begin,
     : mapping_(mapping),
       mapping_size_(mapping_size),
       begin_(begin),
-      size_(size) {
-  absl::MutexLock lock(&mutex_);
-  AddHole(0, size.count());
-}
+      size_(size),
+      ranges_(size, {kGranularity, kLargeAlignment}) {}
 
 AddressRegion::~AddressRegion() { munmap(mapping_, mapping_size_.count()); }
 
@@ -53,55 +52,13 @@ bool AddressRegion::Contains(const char* address, Bytes size) const {
 }
 
 absl::StatusOr<char*> AddressRegion::Allocate(Bytes size) {
-  if (size <= Bytes() || size != size.RoundUpTo(kGranularity)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a range of ", size.count(), " bytes: sizes are multiples",
-                     " of ", FormatBytes(kGranularity)));
-  }
-  const uint64_t want = size.count();
-  const uint64_t alignment =
-      (size >= kLargeAlignment ? kLargeAlignment : kGranularity).count();
-  absl::MutexLock lock(&mutex_);
-  for (auto it = by_size_.lower_bound({want, 0}); it != by_size_.end(); ++it) {
-    const auto [hole_size, hole] = *it;
-    const uint64_t start = AlignUp(hole, alignment);
-    if (start + want > hole + hole_size) continue;
-    RemoveHole(hole, hole_size);
-    if (start > hole) AddHole(hole, start - hole);
-    const uint64_t rest = hole + hole_size - (start + want);
-    if (rest > 0) AddHole(start + want, rest);
-    return begin_ + start;
-  }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no ", FormatBytes(size), " of addresses left in a region",
-                   " of ", FormatBytes(size_)));
+  METS_ASSIGN_OR_RETURN(const uint64_t offset, ranges_.Allocate(size));
+  return begin_ + offset;
 }
 
 void AddressRegion::Free(char* range, Bytes size) {
   METS_CHECK(Contains(range, size)) << static_cast<void*>(range);
-  uint64_t offset = range - begin_;
-  uint64_t length = size.count();
-  absl::MutexLock lock(&mutex_);
-  auto next = holes_.lower_bound(offset);
-  METS_CHECK(next == holes_.end() || next->first >= offset + length)
-      << "freed twice: " << size << " at offset " << offset;
-  if (next != holes_.begin()) {
-    auto before = std::prev(next);
-    METS_CHECK(before->first + before->second <= offset)
-        << "freed twice: " << size << " at offset " << offset;
-    if (before->first + before->second == offset) {
-      const auto [hole, hole_size] = *before;
-      RemoveHole(hole, hole_size);
-      offset = hole;
-      length += hole_size;
-    }
-  }
-  if (next != holes_.end() && next->first == offset + length) {
-    const auto [hole, hole_size] = *next;
-    RemoveHole(hole, hole_size);
-    length += hole_size;
-  }
-  AddHole(offset, length);
+  ranges_.Free(range - begin_, size);
 }
 
 absl::Status AddressRegion::Clear(char* address, Bytes size) {
@@ -110,16 +67,6 @@ absl::Status AddressRegion::Clear(char* address, Bytes size) {
     return ErrnoToStatus(errno, absl::StrCat("unmap ", FormatBytes(size)));
   }
   return absl::OkStatus();
-}
-
-void AddressRegion::AddHole(uint64_t offset, uint64_t size) {
-  holes_.emplace(offset, size);
-  by_size_.emplace(size, offset);
-}
-
-void AddressRegion::RemoveHole(uint64_t offset, uint64_t size) {
-  holes_.erase(offset);
-  by_size_.erase({size, offset});
 }
 
 }  // namespace mets

@@ -2,17 +2,12 @@
 #ifndef METS_COMMON_DEVICE_HOST_ADDRESS_REGION_H_
 #define METS_COMMON_DEVICE_HOST_ADDRESS_REGION_H_
 
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
-#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/bytes.h"
+#include "common/device/range_allocator.h"
 
 namespace mets {
 
@@ -52,19 +47,12 @@ class AddressRegion {
 
  private:
   AddressRegion(char* mapping, Bytes mapping_size, char* begin, Bytes size);
-  void AddHole(uint64_t offset, uint64_t size)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveHole(uint64_t offset, uint64_t size)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   char* const mapping_;  // With the slack that aligns begin_.
   const Bytes mapping_size_;
   char* const begin_;
   const Bytes size_;
-  absl::Mutex mutex_;
-  // The same holes twice: by offset, and by (size, offset).
-  std::map<uint64_t, uint64_t> holes_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<uint64_t, uint64_t>> by_size_ ABSL_GUARDED_BY(mutex_);
+  RangeAllocator ranges_;
 };
 
 }  // namespace mets

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/bytes.h"
 #include "common/base/unique_fd.h"
+#include "common/device/host/host_memory.h"
 #include "common/device/pool_driver.h"
 
 namespace mets {
@@ -17,9 +18,8 @@ namespace mets {
 struct HostPoolOptions {
   // The device's size.
   Bytes total;
-  // Where the machine's free memory is read (tests give another file).
+  // See HostMemoryOptions.
   std::string meminfo_path = "/proc/meminfo";
-  // Makes chunks and extents of huge pages as far as the kernel can.
   bool huge_pages = true;
 };
 
@@ -32,8 +32,6 @@ struct HostPoolOptions {
 // At least kMachineReserve of the machine's memory stays free.
 class HostPoolDriver : public PoolDriver {
  public:
-  static constexpr Bytes kMachineReserve = MiB(64);
-
   explicit HostPoolDriver(HostPoolOptions options);
 
   PoolDriverInfo info() const override;
@@ -48,8 +46,9 @@ class HostPoolDriver : public PoolDriver {
   // Takes `size` from the device; RESOURCE_EXHAUSTED when it is not there.
   absl::Status Reserve(Bytes size);
   void Unreserve(Bytes size);
-  absl::Status CheckMachine(Bytes size) const;
-  absl::StatusOr<UniqueFd> Create(const char* name, Bytes size) const;
+  HostMemoryOptions memory_options() const {
+    return {options_.meminfo_path, options_.huge_pages};
+  }
 
   const HostPoolOptions options_;
   mutable absl::Mutex mutex_;
