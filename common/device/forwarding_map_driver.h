@@ -69,6 +69,9 @@ class ForwardingMapDriver : public MapDriver {
   absl::StatusOr<StreamHandle> CreateStream() override {
     return inner_->CreateStream();
   }
+  absl::StatusOr<StreamHandle> AdoptStream(void* stream) override {
+    return inner_->AdoptStream(stream);
+  }
   void DestroyStream(StreamHandle stream) override {
     inner_->DestroyStream(stream);
   }

@@ -127,6 +127,13 @@ class MapDriver {
   // --- streams ------------------------------------------------------------
 
   virtual absl::StatusOr<StreamHandle> CreateStream() = 0;
+  // A handle for a stream that the program has made (CUDA: a CUstream of the
+  // device's primary context), so that Record and StreamWait know it; null is
+  // host order. The same stream has the same handle until DestroyStream, which
+  // forgets it and does not end it. UNIMPLEMENTED for any but null where the
+  // program has no streams (host devices). REQUIRES: the stream lives until
+  // then.
+  virtual absl::StatusOr<StreamHandle> AdoptStream(void* stream) = 0;
   // Waits for the stream's work.
   virtual void DestroyStream(StreamHandle stream) = 0;
   // A fence behind all work that is on `stream` now.

@@ -15,6 +15,8 @@ namespace mets {
 // One backend under test.
 struct Backend {
   std::string name;
+  // Not empty: why there is no such backend here. The tests are skipped.
+  std::string missing;
   // A device with at least this much memory.
   std::function<std::unique_ptr<PoolDriver>(Bytes total)> make_pool;
   // A client's view of that device.
@@ -22,6 +24,8 @@ struct Backend {
   // Device memory is memory of the process: the suites look at memfds,
   // page faults and forked children.
   bool is_host = true;
+  // The chunk class that stands for large chunks; the first for small ones.
+  size_t large_class = 3;
   // Access to device memory from the host.
   std::function<void(char* to, const std::string& bytes)> write;
   std::function<std::string(const char* from, size_t size)> read;

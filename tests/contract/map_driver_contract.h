@@ -106,10 +106,11 @@ TEST_P(MapDriverContract, OnlySizeBytesMoveAndSlotsMayBeInPieces) {
   const Buffer b = MakeBuffer({small_, small_, small_});
   const std::string bytes = Fill(b, 5);
   const Bytes size = b.size - Bytes(4097);
-  const ExtentHandle extent = MakeExtent(MiB(1));
+  const Bytes room = small_ * 16;
+  const ExtentHandle extent = MakeExtent(room);
   const std::vector<ExtentPiece> slot = {
       {extent, Bytes(12), Bytes(70001)},
-      {MakeExtent(MiB(1)), MiB(1) - Bytes(11), Bytes(11)},
+      {MakeExtent(room), room - Bytes(11), Bytes(11)},
       {extent, Bytes(80000), size}};
   Done(map_->CopyOut(b.range, b.chunks, slot, size, StreamHandle::kHostOrder));
   (void)Overwrite(b, 6);
@@ -172,11 +173,12 @@ TEST_P(MapDriverContract, FailedMapLeavesEverything) {
 TEST_P(MapDriverContract, FailedCopiesLeaveEverything) {
   const Buffer b = MakeBuffer({small_});
   const std::string bytes = Fill(b, 11);
-  const ExtentHandle extent = MakeExtent(MiB(1));
+  const Bytes room = small_ * 16;
+  const ExtentHandle extent = MakeExtent(room);
   const std::vector<std::vector<ExtentPiece>> bad_slots = {
       {},
       {{extent, Bytes(), small_ - Bytes(1)}},
-      {{extent, MiB(1), small_}},
+      {{extent, room, small_}},
       {{extent, Bytes(-1), small_}},
       {{extent, Bytes(INT64_MAX - 5), Bytes(INT64_MAX - 5)}},
       {{ExtentHandle{12345}, Bytes(), small_}}};
@@ -185,8 +187,8 @@ TEST_P(MapDriverContract, FailedCopiesLeaveEverything) {
                                       StreamHandle::kHostOrder))
                      .ok());
   }
-  const std::vector<ExtentPiece> slot = {{extent, Bytes(), MiB(1)}};
-  EXPECT_FALSE(Finish(map_->CopyOut(b.range, b.chunks, slot, MiB(1),
+  const std::vector<ExtentPiece> slot = {{extent, Bytes(), room}};
+  EXPECT_FALSE(Finish(map_->CopyOut(b.range, b.chunks, slot, room,
                                     StreamHandle::kHostOrder))
                    .ok())
       << "more than is mapped";

@@ -107,20 +107,10 @@ absl::StatusOr<ExtentHandle> HostMapDriver::RegisterExtent(UniqueFd fd,
                                                            Bytes size) {
   METS_ASSIGN_OR_RETURN(std::unique_ptr<HostExtent> extent,
                         HostExtent::Register(std::move(fd), size));
-  absl::MutexLock lock(&mutex_);
-  const ExtentHandle handle{next_handle_++};
-  extents_.emplace(handle, std::move(extent));
-  return handle;
+  return extents_.Add(std::move(extent));
 }
 
-void HostMapDriver::ForgetExtent(ExtentHandle extent) {
-  std::unique_ptr<HostExtent> forgotten;
-  absl::MutexLock lock(&mutex_);
-  auto it = extents_.find(extent);
-  if (it == extents_.end()) return;
-  forgotten = std::move(it->second);
-  extents_.erase(it);
-}
+void HostMapDriver::ForgetExtent(ExtentHandle extent) { extents_.Take(extent); }
 
 absl::StatusOr<char*> HostMapDriver::ReserveRange(Bytes size) {
   return ranges_->Allocate(size);
@@ -162,7 +152,8 @@ absl::StatusOr<Fence> HostMapDriver::CopyOut(
     char* range, absl::Span<const ChunkHandle> handles,
     absl::Span<const ExtentPiece> slot, Bytes size, StreamHandle stream) {
   METS_ASSIGN_OR_RETURN(Chunks chunks, Resolve(range, handles, range));
-  METS_ASSIGN_OR_RETURN(std::vector<Piece> pieces, ResolveSlot(slot, size));
+  METS_ASSIGN_OR_RETURN(std::vector<Piece> pieces,
+                        extents_.Resolve(slot, size));
   if (TotalSize(chunks) < size) {
     return absl::InvalidArgumentError(
         absl::StrCat("copy ", FormatBytes(size), " out of a range with only ",
@@ -187,7 +178,8 @@ absl::StatusOr<Fence> HostMapDriver::CopyIn(
     char* range, absl::Span<const ChunkHandle> handles,
     absl::Span<const ExtentPiece> slot, Bytes size, StreamHandle stream) {
   METS_ASSIGN_OR_RETURN(Chunks chunks, Resolve(range, handles, nullptr));
-  METS_ASSIGN_OR_RETURN(std::vector<Piece> pieces, ResolveSlot(slot, size));
+  METS_ASSIGN_OR_RETURN(std::vector<Piece> pieces,
+                        extents_.Resolve(slot, size));
   if (TotalSize(chunks) < size) {
     return absl::InvalidArgumentError(
         absl::StrCat("copy ", FormatBytes(size), " into chunks of only ",
@@ -278,38 +270,13 @@ absl::StatusOr<HostMapDriver::Chunks> HostMapDriver::Resolve(
   return chunks;
 }
 
-absl::StatusOr<std::vector<HostMapDriver::Piece>> HostMapDriver::ResolveSlot(
-    absl::Span<const ExtentPiece> slot, Bytes size) {
-  std::vector<Piece> pieces;
-  pieces.reserve(slot.size());
-  absl::MutexLock lock(&mutex_);
-  for (const ExtentPiece& piece : slot) {
-    if (size <= Bytes()) break;
-    auto it = extents_.find(piece.extent);
-    if (it == extents_.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no extent ", static_cast<uint32_t>(piece.extent)));
-    }
-    const Bytes room = it->second->size();
-    if (piece.offset < Bytes() || piece.size <= Bytes() ||
-        piece.offset > room || piece.size > room - piece.offset) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a slot's piece of ", piece.size.count(), " bytes at ",
-          piece.offset.count(), " in an extent of ", FormatBytes(room)));
-    }
-    const Bytes used = std::min(size, piece.size);
-    pieces.push_back({it->second.get(), piece.offset, used});
-    size -= used;
-  }
-  if (size > Bytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a slot that is ", FormatBytes(size), " too small"));
-  }
-  return pieces;
-}
-
 absl::StatusOr<StreamHandle> HostMapDriver::CreateStream() {
   return streams_.Create();
+}
+absl::StatusOr<StreamHandle> HostMapDriver::AdoptStream(void* stream) {
+  if (stream == nullptr) return StreamHandle::kHostOrder;
+  return absl::UnimplementedError(
+      "on a host device all work is in host order: the stream must be NULL");
 }
 void HostMapDriver::DestroyStream(StreamHandle stream) {
   streams_.Destroy(stream);

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
+#include "common/device/extent_table.h"
 #include "common/device/host/address_region.h"
 #include "common/device/host/host_chunk.h"
 #include "common/device/host/host_extent.h"
@@ -84,6 +85,7 @@ class HostMapDriver : public MapDriver {
                                StreamHandle stream) override;
 
   absl::StatusOr<StreamHandle> CreateStream() override;
+  absl::StatusOr<StreamHandle> AdoptStream(void* stream) override;
   void DestroyStream(StreamHandle stream) override;
   absl::StatusOr<Fence> Record(StreamHandle stream) override;
   absl::StatusOr<bool> Poll(Fence fence) override;
@@ -92,12 +94,7 @@ class HostMapDriver : public MapDriver {
 
  private:
   using Chunks = std::vector<HostChunk*>;
-  // A part of a slot, in this process.
-  struct Piece {
-    HostExtent* extent;
-    Bytes offset;
-    Bytes size;
-  };
+  using Piece = ExtentTable<HostExtent>::Piece;
 
   HostMapDriver(std::unique_ptr<AddressRegion> ranges,
                 std::unique_ptr<AddressRegion> aliases,
@@ -108,11 +105,6 @@ class HostMapDriver : public MapDriver {
   absl::StatusOr<Chunks> Resolve(char* range,
                                  absl::Span<const ChunkHandle> chunks,
                                  char* owner);
-  // The first `size` bytes of `slot`; INVALID_ARGUMENT when it is too small or
-  // reaches beyond an extent.
-  absl::StatusOr<std::vector<Piece>> ResolveSlot(
-      absl::Span<const ExtentPiece> slot, Bytes size);
-
   absl::Status MakeAccessible(char* range, const Chunks& chunks);
   absl::Status MakeInaccessible(char* range, const Chunks& chunks);
   absl::Status FillAndMap(char* range, const Chunks& chunks,
@@ -122,12 +114,11 @@ class HostMapDriver : public MapDriver {
   const std::unique_ptr<AddressRegion> aliases_;
   const HostChunk::Method method_;
 
-  absl::Mutex mutex_;  // Guards the tables; what they point to has rules above.
+  absl::Mutex mutex_;  // Guards the table; what it points to has rules above.
   uint32_t next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<ChunkHandle, std::unique_ptr<HostChunk>> chunks_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<ExtentHandle, std::unique_ptr<HostExtent>> extents_
-      ABSL_GUARDED_BY(mutex_);
+  ExtentTable<HostExtent> extents_;
   StreamSet streams_;  // Last: its work ends before the rest goes.
 };
 

@@ -1,0 +1,74 @@
+#include "common/device/cuda/nvml.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace mets {
+namespace {
+
+// From nvml.h, which not every CUDA installation has.
+using NvmlDevice = struct NvmlDeviceStruct*;
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+constexpr int kNvmlSuccess = 0;
+constexpr int kNvmlNotFound = 6;
+
+struct Nvml {
+  int (*init)();
+  int (*device_by_uuid)(const char*, NvmlDevice*);
+  int (*memory_info)(NvmlDevice, NvmlMemory*);
+  const char* (*error_text)(int);
+
+  absl::Status StatusOf(int result, const char* call) const {
+    if (result == kNvmlSuccess) return absl::OkStatus();
+    const std::string text = absl::StrCat(call, ": ", error_text(result));
+    return result == kNvmlNotFound ? absl::NotFoundError(text)
+                                   : absl::FailedPreconditionError(text);
+  }
+};
+
+absl::StatusOr<const Nvml*> Load() {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(dlerror(),
+                     "; the device's free memory is not known (in a container, "
+                     "NVIDIA_DRIVER_CAPABILITIES must contain 'utility')"));
+  }
+  Nvml* nvml = new Nvml;  // The library stays until the process ends.
+  bool complete = true;
+  const auto load = [&](const char* name, auto& function) {
+    void* address = dlsym(library, name);
+    complete &= address != nullptr;
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(address);
+  };
+  load("nvmlInit_v2", nvml->init);
+  load("nvmlDeviceGetHandleByUUID", nvml->device_by_uuid);
+  load("nvmlDeviceGetMemoryInfo", nvml->memory_info);
+  load("nvmlErrorString", nvml->error_text);
+  if (!complete) {
+    return absl::FailedPreconditionError("libnvidia-ml.so.1 is too old");
+  }
+  METS_RETURN_IF_ERROR(nvml->StatusOf(nvml->init(), "nvmlInit"));
+  return nvml;
+}
+
+}  // namespace
+
+absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid) {
+  static const auto& nvml = *new absl::StatusOr<const Nvml*>(Load());
+  if (!nvml.ok()) return nvml.status();
+  NvmlDevice device;
+  METS_RETURN_IF_ERROR(
+      (*nvml)->StatusOf((*nvml)->device_by_uuid(uuid.c_str(), &device),
+                        "nvmlDeviceGetHandleByUUID"));
+  NvmlMemory memory;
+  METS_RETURN_IF_ERROR((*nvml)->StatusOf((*nvml)->memory_info(device, &memory),
+                                         "nvmlDeviceGetMemoryInfo"));
+  return Bytes(static_cast<int64_t>(memory.free));
+}
+
+}  // namespace mets

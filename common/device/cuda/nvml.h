@@ -1,0 +1,20 @@
+// What NVML, the driver's management library, is asked for.
+#ifndef METS_COMMON_DEVICE_CUDA_NVML_H_
+#define METS_COMMON_DEVICE_CUDA_NVML_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/bytes.h"
+
+namespace mets {
+
+// Memory of a device that no process uses. Needs no context, unlike the
+// driver's own call. Loads libnvidia-ml.so.1 at run time. FAILED_PRECONDITION,
+// saying what to do, when that is not there (a container without the 'utility'
+// capability); NOT_FOUND for an unknown UUID.
+absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid);
+
+}  // namespace mets
+
+#endif  // METS_COMMON_DEVICE_CUDA_NVML_H_

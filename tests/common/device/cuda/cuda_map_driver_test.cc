@@ -1,0 +1,172 @@
+#include "common/device/cuda/cuda_map_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/device/cuda/cuda_pool_driver.h"
+#include "tests/common/device/cuda/fake_cuda.h"
+#include "tests/contract/backends.h"
+
+namespace mets {
+namespace {
+
+// What every MapDriver does is in the contract suites.
+class CudaMapDriverTest : public ::testing::Test {
+ protected:
+  CudaMapDriverTest()
+      : device_(CudaDevices(fake_cuda::Api())->front()),
+        pool_(fake_cuda::Api(), device_, Options()) {
+    fake_cuda::Reset();
+    map_ = *CudaMapDriver::Create(fake_cuda::Api(), device_, {});
+    extent_ = *map_->RegisterExtent(*pool_.CreateExtent(kSize), kSize);
+    slot_ = {{extent_, Bytes(), kSize}};
+    range_ = *map_->ReserveRange(kSize);
+    for (Bytes size : {MiB(8), MiB(2), MiB(2)}) {
+      UniqueFd fd = *pool_.CreateChunk(size);
+      chunks_.push_back(*map_->ImportChunk(UniqueFd(dup(fd.get())), size));
+      METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
+    }
+  }
+  void TearDown() override {
+    map_.reset();
+    EXPECT_EQ(fake_cuda::Left(), "");
+    fake_cuda::Reset();
+  }
+  static CudaPoolOptions Options() {
+    CudaPoolOptions options;
+    options.total = GiB(1);
+    return options;
+  }
+  // Mapped, with known bytes; and the same in the slot.
+  std::string FillAndSave() {
+    METS_CHECK_OK(map_->Map(range_, chunks_));
+    std::string bytes = Pattern(kSize.count(), 1);
+    memcpy(range_, bytes.data(), bytes.size());
+    METS_CHECK_OK(
+        map_->CopyOut(range_, chunks_, slot_, kSize, StreamHandle::kHostOrder));
+    return bytes;
+  }
+  bool IsUnmapped() {
+    const bool free = map_->Map(range_, chunks_).ok();
+    if (free) METS_CHECK_OK(map_->Unmap(range_, chunks_));
+    return free;
+  }
+
+  static constexpr Bytes kSize = MiB(12);
+  const CudaDevice device_;
+  CudaPoolDriver pool_;
+  std::unique_ptr<CudaMapDriver> map_;
+  ExtentHandle extent_;
+  std::vector<ExtentPiece> slot_;
+  char* range_;
+  std::vector<ChunkHandle> chunks_;
+};
+
+TEST_F(CudaMapDriverTest, BufferIsMadeAccessibleAndUnmappedByOneCallEach) {
+  const int access = fake_cuda::Calls("cuMemSetAccess");
+  const int unmap = fake_cuda::Calls("cuMemUnmap");
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  EXPECT_EQ(fake_cuda::Calls("cuMemSetAccess"), access + 1);
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 1);
+}
+
+TEST_F(CudaMapDriverTest, MappingThatFailsHalfwayIsUndone) {
+  fake_cuda::Fail("cuMemMap", CUDA_ERROR_INVALID_VALUE, 3);
+  EXPECT_TRUE(absl::IsInvalidArgument(map_->Map(range_, chunks_)));
+  EXPECT_TRUE(IsUnmapped());
+  fake_cuda::Fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(absl::IsResourceExhausted(map_->Map(range_, chunks_)));
+  EXPECT_TRUE(IsUnmapped());
+}
+
+TEST_F(CudaMapDriverTest, CopyInThatCannotBeginLeavesNothingMapped) {
+  FillAndSave();
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  for (StreamHandle stream :
+       {StreamHandle::kHostOrder, *map_->CreateStream()}) {
+    for (const char* call : {"cuMemcpyHtoDAsync", "cuEventRecord"}) {
+      fake_cuda::Fail(call, CUDA_ERROR_INVALID_VALUE);
+      EXPECT_FALSE(map_->CopyIn(range_, chunks_, slot_, kSize, stream).ok());
+      EXPECT_TRUE(IsUnmapped()) << call;
+    }
+  }
+  EXPECT_FALSE(
+      map_->CopyIn(range_, chunks_, slot_, kSize, StreamHandle{99}).ok());
+  EXPECT_TRUE(IsUnmapped());
+}
+
+TEST_F(CudaMapDriverTest, CopyInThatFailsLaterIsUnmappedWhenItsFenceIsSeen) {
+  FillAndSave();
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  const StreamHandle stream = *map_->CreateStream();
+  fake_cuda::Delay(true);
+  fake_cuda::FailNextCopy(CUDA_ERROR_ECC_UNCORRECTABLE);
+  absl::StatusOr<Fence> fence =
+      map_->CopyIn(range_, chunks_, slot_, kSize, stream);
+  ASSERT_TRUE(fence.ok()) << fence.status();
+  EXPECT_FALSE(IsUnmapped());
+  EXPECT_TRUE(absl::IsInternal(map_->Wait(*fence)));
+  EXPECT_TRUE(absl::IsInternal(map_->Poll(*fence).status())) << "it stays";
+  fake_cuda::Reset();
+  EXPECT_TRUE(IsUnmapped());
+}
+
+TEST_F(CudaMapDriverTest, FailedCopyInHostOrderIsTheCallsError) {
+  FillAndSave();
+  fake_cuda::FailNextCopy(CUDA_ERROR_ECC_UNCORRECTABLE);
+  EXPECT_TRUE(absl::IsInternal(
+      map_->CopyOut(range_, chunks_, slot_, kSize, StreamHandle::kHostOrder)
+          .status()));
+  fake_cuda::Reset();
+  EXPECT_FALSE(IsUnmapped()) << "a copy out leaves the buffer";
+}
+
+TEST_F(CudaMapDriverTest, CallsReturnBeforeTheDeviceHasCopied) {
+  const std::string bytes = FillAndSave();
+  const StreamHandle stream = *map_->CreateStream();
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  fake_cuda::Delay(true);
+  const int waits = fake_cuda::Calls("cuEventSynchronize") +
+                    fake_cuda::Calls("cuStreamSynchronize");
+  absl::StatusOr<Fence> in =
+      map_->CopyIn(range_, chunks_, slot_, kSize, stream);
+  absl::StatusOr<Fence> out =
+      map_->CopyOut(range_, chunks_, slot_, kSize, stream);
+  ASSERT_TRUE(in.ok() && out.ok());
+  EXPECT_FALSE(*map_->Poll(*in));
+  EXPECT_EQ(waits, fake_cuda::Calls("cuEventSynchronize") +
+                       fake_cuda::Calls("cuStreamSynchronize"));
+  EXPECT_TRUE(map_->Wait(*in).ok());
+  EXPECT_TRUE(*map_->Poll(*in));
+  EXPECT_FALSE(*map_->Poll(*out)) << "only what is before the fence";
+  EXPECT_EQ(std::string(range_, kSize.count()), bytes);
+  EXPECT_TRUE(map_->Wait(*out).ok());
+}
+
+TEST_F(CudaMapDriverTest, DestroyedDriverUnmapsWhatIsMapped) {
+  FillAndSave();  // TearDown looks.
+}
+
+TEST_F(CudaMapDriverTest, FullDeviceMakesNoDriver) {
+  fake_cuda::Fail("cuDevicePrimaryCtxRetain", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      CudaMapDriver::Create(fake_cuda::Api(), device_, {}).status()));
+}
+
+TEST_F(CudaMapDriverTest, SmallerRegionIsTakenWhereAddressesAreScarce) {
+  for (int nth : {1, 2, 3}) {
+    fake_cuda::Fail("cuMemAddressReserve", CUDA_ERROR_OUT_OF_MEMORY, nth);
+  }
+  const auto map = CudaMapDriver::Create(fake_cuda::Api(), device_, {});
+  ASSERT_TRUE(map.ok()) << map.status();
+  EXPECT_EQ(Bytes((*map)->region_end() - (*map)->region_begin()), GiB(128));
+}
+
+}  // namespace
+}  // namespace mets
