@@ -14,6 +14,9 @@ PACKAGES=(
 )
 PYTHON_PACKAGES=(tensorflow-cpu==2.21.0 "scikit-learn>=1.5")
 
+# CUDA's header, for machines without the toolkit. A licence text comes with it.
+CUDA_HEADERS=nvidia-cuda-runtime==13.0.96
+
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -64,6 +67,17 @@ setup_venv() {
   echo "$want" > "$VENV/mets-packages"
 }
 
+# cuda.h in the build folder, unless there is a toolkit. Without it METS is built
+# without CUDA devices.
+setup_cuda_headers() {
+  [ -f /usr/local/cuda/include/cuda.h ] && return
+  [ -f "$BUILD/cuda/nvidia/cu13/include/cuda.h" ] && return
+  say "installing into $BUILD/cuda: $CUDA_HEADERS"
+  "$VENV/bin/pip" install -q --disable-pip-version-check --no-deps \
+    --target "$BUILD/cuda" "$CUDA_HEADERS" ||
+    say "$CUDA_HEADERS cannot be installed: building without CUDA devices"
+}
+
 # Configures once and builds: the targets named, else everything.
 setup_build() {
   [ -f "$BUILD/build.ninja" ] ||
@@ -77,6 +91,7 @@ setup_all() {
   mkdir -p "$BUILD"
   setup_packages
   setup_venv
+  setup_cuda_headers
   say "building (the first time takes minutes)"
   setup_build "$@"
 }

@@ -79,6 +79,7 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
           [this] { return NothingPinned(); }, &waits_),
       step_watch_(options_.id),
+      slabs_(granularity_),
       plan_runner_({[this](uint64_t buffer, const v1::Slot& slot) {
                       EvictByPlan(buffer, slot);
                     },
@@ -247,8 +248,10 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
                                 void** address) {
   const Mobility mobility = static_cast<Mobility>(options.mobility);
   const uint32_t slot_bytes = SlabSet::SlotBytes(options.bytes, options.align);
+  Bytes size;
   {
     absl::MutexLock lock(&mutex_);
+    size = slabs_.SlabBytes(slot_bytes);
     Slab* slab = slabs_.FindRoom(mobility, slot_bytes);
     // In an op the slab must be resident; another one is found otherwise.
     bool unused;
@@ -262,9 +265,9 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
       return absl::OkStatus();
     }
   }
-  METS_ASSIGN_OR_RETURN(Buffer * buffer,
-                        AllocBuffer(kSlabSize, kSlabSize.count(), mobility,
-                                    options.deadline_ms, op));
+  METS_ASSIGN_OR_RETURN(
+      Buffer * buffer,
+      AllocBuffer(size, size.count(), mobility, options.deadline_ms, op));
   absl::MutexLock lock(&mutex_);
   Slab* slab = slabs_.Add(buffer, mobility, slot_bytes);
   *address = slab->Allocate(options.bytes, mobility);

@@ -11,6 +11,7 @@
 #include "client/src/fault_handler.h"
 #include "client/src/log.h"
 #include "common/base/status_macros.h"
+#include "common/device/cuda/cuda_devices.h"
 #include "common/device/host/host_map_driver.h"
 #include "common/trace/trace_format.h"
 
@@ -28,6 +29,15 @@ constexpr absl::Duration kReportPeriod = absl::Milliseconds(20);
 // and their last uses with every tenth of these reports.
 constexpr int kRelaxedPeriods = 50;
 constexpr int kLastUseReports = 10;
+
+absl::StatusOr<std::unique_ptr<MapDriver>> OpenMap(const std::string& kind,
+                                                   const std::string& id) {
+  if (kind == "host") return HostMapDriver::Create(HostMapOptions());
+  if (kind == "cuda") return OpenCudaMap(id);
+  return absl::FailedPreconditionError(
+      absl::StrCat("device ", id, " is of kind '", kind,
+                   "', which this libmets does not know"));
+}
 
 }  // namespace
 
@@ -367,13 +377,8 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
     return absl::FailedPreconditionError(
         absl::StrCat("metsd: ", ready.error()));
   }
-  if (ready.kind() != "host") {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device ", ready.device(), " is of kind '", ready.kind(),
-                     "', which this libmets does not know"));
-  }
   METS_ASSIGN_OR_RETURN(std::unique_ptr<MapDriver> driver,
-                        HostMapDriver::Create(HostMapOptions()));
+                        OpenMap(ready.kind(), ready.device()));
   char* begin = driver->region_begin();
   char* end = driver->region_end();
   DeviceOptions options;
@@ -386,7 +391,10 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
   METS_ASSIGN_OR_RETURN(
       attachment.device,
       Device::Create(*this, std::move(driver), std::move(options)));
-  METS_RETURN_IF_ERROR(ServeFaultsOf(begin, end, attachment.device.get()));
+  // The host's accesses to a GPU's addresses are errors of the program.
+  if (ready.kind() == "host") {
+    METS_RETURN_IF_ERROR(ServeFaultsOf(begin, end, attachment.device.get()));
+  }
   return attachment.device.get();
 }
 

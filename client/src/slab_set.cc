@@ -21,9 +21,8 @@ uint64_t NextPowerOfTwo(uint64_t value) {
 
 }  // namespace
 
-Slab::Slab(Buffer* buffer, uint32_t slot_bytes)
+Slab::Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots)
     : buffer_(buffer), slot_bytes_(slot_bytes) {
-  const uint32_t slots = kSlabSize.count() / slot_bytes;
   bytes_.resize(slots);
   mobility_.resize(slots);
   free_.reserve(slots);
@@ -74,12 +73,14 @@ Mobility Slab::mobility() const {
 }
 
 uint32_t SlabSet::SlotBytes(uint64_t bytes, uint64_t align) {
-  if (align > kSmallestSlot) {
-    return static_cast<uint32_t>(NextPowerOfTwo(std::max(bytes, align)));
-  }
   const uint64_t power = NextPowerOfTwo(bytes);
-  const uint64_t step = std::max<uint64_t>(power / 8, kSmallestSlot);
+  const uint64_t step = std::max<uint64_t>({power / 8, kSmallestSlot, align});
   return static_cast<uint32_t>(RoundUp(bytes, step));
+}
+
+Bytes SlabSet::SlabBytes(uint32_t slot_bytes) const {
+  return std::max(kSlabSize,
+                  Bytes(4 * int64_t{slot_bytes}).RoundUpTo(granularity_));
 }
 
 Slab* SlabSet::FindRoom(Mobility mobility, uint32_t slot_bytes) {
@@ -92,7 +93,8 @@ Slab* SlabSet::FindRoom(Mobility mobility, uint32_t slot_bytes) {
 }
 
 Slab* SlabSet::Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes) {
-  auto slab = std::make_unique<Slab>(buffer, slot_bytes);
+  const uint32_t slots = SlabBytes(slot_bytes).count() / slot_bytes;
+  auto slab = std::make_unique<Slab>(buffer, slot_bytes, slots);
   Slab* raw = slab.get();
   const Key key = {mobility, slot_bytes};
   slabs_.emplace(raw, Entry{std::move(slab), key});

@@ -13,12 +13,13 @@
 
 namespace mets::client {
 
+// Of slabs for all but large slots.
 inline constexpr Bytes kSlabSize = MiB(4);
 
 // A buffer divided into slots of one size. Guarded by the device's mutex.
 class Slab {
  public:
-  Slab(Buffer* buffer, uint32_t slot_bytes);
+  Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots);
 
   Buffer* buffer() const { return buffer_; }
   uint32_t slot_bytes() const { return slot_bytes_; }
@@ -50,12 +51,19 @@ class Slab {
 // The slabs of one device, by (mobility, slot size). Not thread-safe.
 class SlabSet {
  public:
+  // `granularity`: buffers' sizes are multiples of this.
+  explicit SlabSet(Bytes granularity) : granularity_(granularity) {}
+
   // Slot size for an allocation: quarter steps between powers of two, and a
   // multiple of `align` (a power of two).
   static uint32_t SlotBytes(uint64_t bytes, uint64_t align);
 
+  // Size of the buffer of a slab: has room for four slots at least.
+  Bytes SlabBytes(uint32_t slot_bytes) const;
+
   // A slab with a free slot, or null.
   Slab* FindRoom(Mobility mobility, uint32_t slot_bytes);
+  // REQUIRES: the buffer has SlabBytes(slot_bytes).
   Slab* Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes);
   // A slot became free.
   void NoteFreed(Slab* slab);
@@ -71,6 +79,7 @@ class SlabSet {
     Key key;
   };
 
+  const Bytes granularity_;
   std::map<Slab*, Entry> slabs_;
   std::map<Key, std::vector<Slab*>> room_;  // Slabs that may have a free slot.
 };

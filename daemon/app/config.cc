@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -15,6 +16,7 @@ namespace mets::app {
 namespace {
 
 constexpr Bytes kSmallestDevice = MiB(1);
+constexpr Bytes kSmallestGpu = MiB(128);
 
 absl::Status Bad(absl::string_view value, absl::string_view accepted) {
   return absl::InvalidArgumentError(
@@ -36,19 +38,29 @@ absl::Status SetRunDir(absl::string_view value, Config* config) {
 
 absl::Status SetDevice(absl::string_view value, Config* config) {
   constexpr absl::string_view kAccepted =
-      "accepted is KIND:SIZE with KIND 'host', such as 'host:2GiB'";
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(value, absl::MaxSplits(':', 1));
-  if (parts.first != "host") return Bad(value, kAccepted);
-  const absl::StatusOr<Bytes> size = ParseBytes(parts.second);
-  if (!size.ok()) {
-    return Bad(value, absl::StrCat(kAccepted, "; ", size.status().message()));
+      "accepted are host:SIZE, such as 'host:2GiB', and cuda:GPU or "
+      "cuda:GPU:SIZE, GPU being a number, a UUID or 'all', such as 'cuda:0'";
+  const std::vector<std::string> parts = absl::StrSplit(value, ':');
+  const bool cuda = parts[0] == "cuda";
+  const size_t named = cuda ? 2 : 1;  // Parts before the size.
+  if ((!cuda && parts[0] != "host") || parts.size() < 2 ||
+      parts.size() > named + 1 || (cuda && parts[1].empty())) {
+    return Bad(value, kAccepted);
   }
-  if (*size < kSmallestDevice) {
-    return Bad(value, absl::StrCat("a device has at least ",
-                                   FormatBytes(kSmallestDevice)));
+  DeviceSpec spec = {parts[0], Bytes(), cuda ? parts[1] : ""};
+  if (parts.size() > named) {
+    const absl::StatusOr<Bytes> size = ParseBytes(parts[named]);
+    if (!size.ok()) {
+      return Bad(value, absl::StrCat(kAccepted, "; ", size.status().message()));
+    }
+    if (*size < (cuda ? kSmallestGpu : kSmallestDevice)) {
+      return Bad(value, absl::StrCat("a device has at least ",
+                                     FormatBytes(cuda ? kSmallestGpu
+                                                      : kSmallestDevice)));
+    }
+    spec.size = *size;
   }
-  config->devices.push_back({std::string(parts.first), *size});
+  config->devices.push_back(std::move(spec));
   return absl::OkStatus();
 }
 
@@ -146,9 +158,11 @@ const std::vector<ConfigKey>& ConfigKeys() {
        "exists. Default: /run/mets, for an ordinary user "
        "$XDG_RUNTIME_DIR/mets",
        false, SetRunDir},
-      {"device", "KIND:SIZE",
-       "A device to share, such as host:2GiB; may be given several times. "
-       "Default: one host device of a quarter of the free memory",
+      {"device", "DEVICE",
+       "A device to share: host:SIZE; a GPU cuda:NUMBER or cuda:UUID, all of "
+       "which is free less 3 GiB, or with :SIZE behind it so much of it; or "
+       "cuda:all. May be given several times. Default: one host device of a "
+       "quarter of the free memory",
        true, SetDevice},
       {"swap-space", "SIZE",
        "The most host memory for buffers that are swapped out. Default: twice "

@@ -14,8 +14,10 @@
 namespace mets::app {
 
 struct DeviceSpec {
-  std::string kind;  // "host"
-  Bytes size;
+  std::string kind;  // "host" or "cuda"
+  Bytes size;        // Of a GPU, zero: what is free (cuda_specs.h).
+  // Of a GPU: its number, its UUID, or "all".
+  std::string id = "";
 };
 
 // Every field is one key of the configuration file and one flag.

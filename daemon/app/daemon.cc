@@ -3,14 +3,17 @@
 #include <grp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/device/cuda/cuda_devices.h"
 #include "common/device/host/host_pool_driver.h"
 #include "daemon/app/command_line.h"
+#include "daemon/app/cuda_specs.h"
 #include "daemon/app/machine_memory.h"
 #include "daemon/policy/registry.h"
 
@@ -49,7 +52,30 @@ absl::StatusOr<transport::SocketAccess> AccessFor(const std::string& key,
   return access;
 }
 
-core::CoreConfig CoreConfigFor(const Config& config, Epoch epoch) {
+std::string DeviceName(const DeviceSpec& spec, size_t number) {
+  return spec.kind == "cuda" ? spec.id : absl::StrCat(spec.kind, number);
+}
+
+absl::StatusOr<std::unique_ptr<PoolDriver>> OpenPool(const DeviceSpec& spec) {
+  if (spec.kind == "cuda") return OpenCudaPool(spec.id, spec.size);
+  return std::make_unique<HostPoolDriver>(HostPoolOptions{spec.size});
+}
+
+// Memory of this machine that running jobs hold.
+Bytes HeldHostMemory(const Recovery& recovery, const Config& config) {
+  Bytes held = recovery.held_swap;
+  for (const auto& [name, bytes] : recovery.held) {
+    const bool gpu = std::any_of(
+        config.devices.begin(), config.devices.end(),
+        [&name = name](const DeviceSpec& spec) { return spec.id == name; });
+    if (!gpu) held += bytes;
+  }
+  return held;
+}
+
+core::CoreConfig CoreConfigFor(
+    const Config& config, Epoch epoch,
+    const std::vector<memory::ManagedDevice>& devices) {
   core::CoreConfig result;
   result.epoch = epoch;
   result.swap_limit = *config.swap_space;
@@ -60,19 +86,16 @@ core::CoreConfig CoreConfigFor(const Config& config, Epoch epoch) {
   result.moving_share = config.moving_share;
   result.max_wait = config.max_wait;
   result.interference_bound = config.interference_bound;
-  uint64_t number = 0;
-  for (const DeviceSpec& spec : config.devices) {
-    const PoolDriverInfo info =
-        HostPoolDriver(HostPoolOptions{spec.size}).info();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const PoolDriverInfo info = devices[i].driver->info();
     core::DeviceConfig device;
-    device.id = DeviceId(number + 1);
-    device.name = absl::StrCat(spec.kind, number);
-    device.kind = spec.kind;
+    device.id = devices[i].id;
+    device.name = DeviceName(config.devices[i], i);
+    device.kind = info.kind;
     device.chunk_classes = info.chunk_classes;
     const Bytes smallest = info.chunk_classes.front();
-    device.pool = smallest * (spec.size / smallest);
+    device.pool = smallest * (info.total / smallest);
     result.devices.push_back(std::move(device));
-    ++number;
   }
   return result;
 }
@@ -99,9 +122,15 @@ absl::Status Daemon::Init() {
   epoch_ = recovery.epoch;
   if (!recovery.warning.empty()) log_.warn("{}", recovery.warning);
   METS_ASSIGN_OR_RETURN(const Bytes available, AvailableMemory(MemoryFiles()));
-  METS_RETURN_IF_ERROR(FitToMachine(available + recovery.held, &config_));
-  METS_RETURN_IF_ERROR(MakeCore(recovery));
-  MakeMemory();
+  METS_RETURN_IF_ERROR(
+      SettleCudaDevices(CudaMachine(), recovery.held, &config_));
+  METS_RETURN_IF_ERROR(
+      FitToMachine(available + HeldHostMemory(recovery, config_), &config_));
+  METS_ASSIGN_OR_RETURN(std::vector<memory::ManagedDevice> devices,
+                        OpenDevices());
+  METS_RETURN_IF_ERROR(MakeCore(recovery, devices));
+  memory_ =
+      std::make_unique<memory::MemoryManager>(std::move(devices), *engine_);
   METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery)));
   MakeStateWriter();
   engine_->Start(*transport_, *memory_, *planner_);
@@ -114,11 +143,25 @@ absl::Status Daemon::Init() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::MakeCore(const Recovery& recovery) {
+absl::StatusOr<std::vector<memory::ManagedDevice>> Daemon::OpenDevices() {
+  std::vector<memory::ManagedDevice> devices;
+  for (const DeviceSpec& spec : config_.devices) {
+    METS_ASSIGN_OR_RETURN(std::unique_ptr<PoolDriver> driver, OpenPool(spec));
+    log_.info("device {}: {}", DeviceName(spec, devices.size()),
+              FormatBytes(spec.size));
+    devices.push_back({DeviceId(devices.size() + 1), std::move(driver)});
+  }
+  log_.info("swap space: {}", FormatBytes(*config_.swap_space));
+  return devices;
+}
+
+absl::Status Daemon::MakeCore(
+    const Recovery& recovery,
+    const std::vector<memory::ManagedDevice>& devices) {
   METS_ASSIGN_OR_RETURN(std::unique_ptr<core::VictimPolicy> policy,
                         policy::MakePolicy(config_.policy));
   engine_ = std::make_unique<Engine>(
-      std::make_unique<core::Core>(CoreConfigFor(config_, epoch_),
+      std::make_unique<core::Core>(CoreConfigFor(config_, epoch_, devices),
                                    std::move(policy)),
       clock_);
   METS_ASSIGN_OR_RETURN(policy, policy::MakePolicy(config_.policy));
@@ -130,20 +173,6 @@ absl::Status Daemon::MakeCore(const Recovery& recovery) {
     log_.info("expecting job '{}' (pid {}) back", record.job, record.pid);
   }
   return absl::OkStatus();
-}
-
-void Daemon::MakeMemory() {
-  std::vector<memory::ManagedDevice> devices;
-  for (const DeviceSpec& spec : config_.devices) {
-    devices.push_back(
-        {DeviceId(devices.size() + 1),
-         std::make_unique<HostPoolDriver>(HostPoolOptions{spec.size})});
-    log_.info("device {}{}: {}", spec.kind, devices.size() - 1,
-              FormatBytes(spec.size));
-  }
-  log_.info("swap space: {}", FormatBytes(*config_.swap_space));
-  memory_ =
-      std::make_unique<memory::MemoryManager>(std::move(devices), *engine_);
 }
 
 absl::Status Daemon::MakeTransport(Recovery recovery) {

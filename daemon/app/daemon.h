@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -46,8 +47,9 @@ class Daemon {
   Daemon(Config config, spdlog::logger& log);
 
   absl::Status Init();
-  absl::Status MakeCore(const Recovery& recovery);
-  void MakeMemory();
+  absl::StatusOr<std::vector<memory::ManagedDevice>> OpenDevices();
+  absl::Status MakeCore(const Recovery& recovery,
+                        const std::vector<memory::ManagedDevice>& devices);
   absl::Status MakeTransport(Recovery recovery);
   void MakeStateWriter();
   SavedState CurrentState() const;

@@ -75,18 +75,21 @@ absl::Status FitToMachine(Bytes available, Config* config) {
     config->devices.push_back({"host", std::max(size, kUnit)});
   }
   Bytes pools;
+  Bytes host;
   for (const DeviceSpec& device : config->devices) {
-    pools += std::min(device.size, Bytes(int64_t{1} << 55));
+    const Bytes size = std::min(device.size, Bytes(int64_t{1} << 55));
+    pools += size;
+    if (device.kind == "host") host += size;
   }
   if (!config->swap_space.has_value()) {
-    const Bytes left = std::max(available - pools, Bytes());
+    const Bytes left = std::max(available - host, Bytes());
     config->swap_space =
         std::min(2 * pools, RoundDown(Bytes(left.count() / 2)));
   }
-  const Bytes wanted = pools + *config->swap_space;
+  const Bytes wanted = host + *config->swap_space;
   if (wanted <= available) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "too little memory: the devices take ", FormatBytes(pools),
+      "too little memory: the host devices take ", FormatBytes(host),
       " and the swap space ", FormatBytes(*config->swap_space), ", together ",
       FormatBytes(wanted), "; this machine has ", FormatBytes(available),
       " available. Choose smaller --device or --swap-space"));

@@ -48,11 +48,13 @@ Recovery Recover(const std::string& state_path) {
     last = std::max(last, session.session.value());
     std::optional<UniqueFd> pidfd = OpenIfSame(session);
     if (!pidfd.has_value()) continue;
-    for (const auto& [device, bytes] : session.held) recovery.held += bytes;
+    for (const auto& [device, bytes] : session.held) {
+      recovery.held[device] += bytes;
+    }
     recovery.sessions.push_back({std::move(session), *std::move(pidfd)});
   }
   recovery.first_session = SessionId(last + 1);
-  if (!recovery.sessions.empty()) recovery.held += (*state)->swap;
+  if (!recovery.sessions.empty()) recovery.held_swap = (*state)->swap;
   return recovery;
 }
 

@@ -2,6 +2,7 @@
 #ifndef METS_DAEMON_APP_RECOVERY_H_
 #define METS_DAEMON_APP_RECOVERY_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,10 @@ struct Recovery {
   Epoch epoch;              // Of this daemon.
   SessionId first_session;  // Ids of this daemon start here.
   std::vector<LiveSession> sessions;
-  // Memory that those processes hold: METS's own, though not free.
-  Bytes held;
+  // What those processes hold: METS's own, though not free. By device, and of
+  // the swap space.
+  std::map<std::string, Bytes> held;
+  Bytes held_swap;
   // Not empty: the state file could not be used, and why.
   std::string warning;
 };

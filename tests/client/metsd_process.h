@@ -12,13 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
 namespace mets::client {
 
 // Starts with the object or by Start, which returns once the daemon says
-// "ready". Killed with the object. Not thread-safe.
+// "ready". Killed with the object. Not thread-safe. `pool` is the size of a
+// host device, or a whole device ("cuda:0:1GiB").
 class MetsdProcess {
  public:
   explicit MetsdProcess(std::string pool, std::string swap = "1GiB")
@@ -44,8 +46,9 @@ class MetsdProcess {
     pid_ = fork();
     if (pid_ == 0) {
       dup2(ends[1], STDERR_FILENO);
-      const std::string device = absl::StrCat("host:", pool_);
-      execl(METS_TEST_METSD, "metsd", "--run-dir", dir_.c_str(), "--device",
+      const bool whole = absl::StrContains(pool_, ':');
+      const std::string device = absl::StrCat(whole ? "" : "host:", pool_);
+      execl(Program(), "metsd", "--run-dir", dir_.c_str(), "--device",
             device.c_str(), "--swap-space", swap_.c_str(), nullptr);
       _exit(127);
     }
@@ -64,6 +67,11 @@ class MetsdProcess {
   }
 
  private:
+  // A bundle has it elsewhere than the build.
+  static const char* Program() {
+    const char* path = getenv("METS_TEST_METSD");
+    return path != nullptr ? path : METS_TEST_METSD;
+  }
   static void AwaitReady(int fd) {
     std::string seen;
     char text[512];

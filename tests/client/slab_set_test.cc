@@ -16,7 +16,7 @@ class SlabSetTest : public testing::Test {
   }
   std::vector<char> memory_;
   Buffer buffer_;
-  SlabSet slabs_;
+  SlabSet slabs_{KiB(64)};
 };
 
 TEST_F(SlabSetTest, SizesWasteAtMostAQuarterAndKeepAlignment) {
@@ -29,6 +29,23 @@ TEST_F(SlabSetTest, SizesWasteAtMostAQuarterAndKeepAlignment) {
     EXPECT_GE(slot, bytes);
     EXPECT_LE(slot, bytes + bytes / 4 + 64);
   }
+}
+
+TEST_F(SlabSetTest, AlignmentDoesNotCostMoreThanItself) {
+  for (uint64_t bytes : {100, 5000, 300000, 5000000}) {
+    const uint32_t slot = SlabSet::SlotBytes(bytes, 256);
+    EXPECT_EQ(slot % 256, 0u);
+    EXPECT_LE(slot, bytes + bytes / 4 + 256);
+  }
+}
+
+TEST_F(SlabSetTest, LargeSlotsGetLargerSlabs) {
+  EXPECT_EQ(slabs_.SlabBytes(64), kSlabSize);
+  EXPECT_EQ(slabs_.SlabBytes(1 << 20), kSlabSize);
+  const SlabSet coarse(MiB(2));
+  EXPECT_EQ(coarse.SlabBytes(1 << 20), kSlabSize);
+  EXPECT_EQ(coarse.SlabBytes(5 << 18), MiB(6));
+  EXPECT_EQ(coarse.SlabBytes(8 << 20), MiB(32));
 }
 
 TEST_F(SlabSetTest, HandsOutEverySlotOnce) {

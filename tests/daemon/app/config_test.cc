@@ -93,6 +93,12 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"device = \"host:2 potatoes\"", "potatoes"},
                       BadValue{"device = \"host:1KiB\"", "at least"},
                       BadValue{"device = { size = 1 }", "list"},
+                      BadValue{"device = \"host:1GiB:2GiB\"", "host:2GiB"},
+                      BadValue{"device = \"cuda\"", "cuda:GPU"},
+                      BadValue{"device = \"cuda:\"", "cuda:GPU"},
+                      BadValue{"device = \"cuda:0:\"", "cuda:GPU"},
+                      BadValue{"device = \"cuda:0:1GiB:1\"", "cuda:GPU"},
+                      BadValue{"device = \"cuda:0:1MiB\"", "128 MiB"},
                       BadValue{"swap-space = \"much\"", "much"},
                       BadValue{"swap-space = 1.5", "SIZE"},
                       BadValue{"swap-space = -1", "-1"},
@@ -126,6 +132,19 @@ TEST(CommandLineTest, DeviceMayBeGivenSeveralTimes) {
       ParseFlags({"--device", "host:64MiB", "--device=host:32MiB"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->config.devices.size(), 2u);
+}
+
+TEST(CommandLineTest, GpuIsNamedByNumberOrUuidAndMayHaveASize) {
+  const auto line = ParseFlags({"--device", "cuda:0", "--device",
+                                "cuda:GPU-1f-2:40GiB", "--device=cuda:all"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  ASSERT_EQ(line->config.devices.size(), 3u);
+  EXPECT_EQ(line->config.devices[0].kind, "cuda");
+  EXPECT_EQ(line->config.devices[0].id, "0");
+  EXPECT_TRUE(line->config.devices[0].size.is_zero());
+  EXPECT_EQ(line->config.devices[1].id, "GPU-1f-2");
+  EXPECT_EQ(line->config.devices[1].size, GiB(40));
+  EXPECT_EQ(line->config.devices[2].id, "all");
 }
 
 TEST(CommandLineTest, BadFlagsAreNamed) {

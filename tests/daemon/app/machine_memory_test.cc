@@ -61,6 +61,15 @@ TEST_F(MachineMemoryTest, DefaultsAreAQuarterAndTwiceThat) {
   EXPECT_EQ(config.swap_space, GiB(3));  // Half of the other 6.
 }
 
+TEST_F(MachineMemoryTest, GpusTakeNoMemoryOfTheMachineButSwapSpace) {
+  Config config;
+  config.devices = {{"cuda", GiB(80), "GPU-a"}, {"host", GiB(2)}};
+  ASSERT_TRUE(FitToMachine(GiB(8), &config).ok());
+  EXPECT_EQ(config.swap_space, GiB(3));  // Half of the other 6.
+  config.swap_space = GiB(7);
+  EXPECT_TRUE(absl::IsResourceExhausted(FitToMachine(GiB(8), &config)));
+}
+
 TEST_F(MachineMemoryTest, GivenSizesStay) {
   Config config;
   config.devices = {{"host", MiB(100)}};
