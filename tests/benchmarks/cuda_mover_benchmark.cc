@@ -1,6 +1,9 @@
 // How fast two processes hand a GPU's memory over, beside the raw bus.
 //
-//   cuda_mover_benchmark [GIB]     GIB each way (default 8); JSON on stdout
+//   cuda_mover_benchmark [GIB [WINDOW [CHUNK_MIB…]]]      JSON on stdout
+//
+// GIB each way (default 8); A has the copies of at most WINDOW buffers in its
+// stream (default 4); chunks of 128, 32 and 2 MiB.
 //
 // An owner without a context makes the chunks; client A evicts what client B
 // restores into the same chunks. Everything is measured in one run, between the
@@ -42,6 +45,12 @@ constexpr Bytes kExtent = GiB(1);
 constexpr Bytes kPage = KiB(4);
 constexpr int64_t kBuffersPerExtent = kExtent / kBuffer;
 constexpr int kRounds = 3;
+
+struct Options {
+  Bytes size = GiB(8);
+  size_t window = 4;
+  std::vector<Bytes> chunk_sizes = {MiB(128), MiB(32), MiB(2)};
+};
 
 int64_t NowUs() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -123,14 +132,19 @@ enum Command : int64_t {
   kRestore,
   kGive,  // Evict, and tell the other client of each buffer.
   kTake,  // Restore what the other one tells of.
+  // Microseconds that the last eviction or restore spent with the first thing
+  // it does for each buffer (waits for the copy; waits for the other client)
+  // and with the second (unmaps; maps and begins the copy).
+  kFirst,
+  kSecond,
 };
 
 // A client process: does what the owner says, and answers each command with
-// the microseconds that it took (kWrongTags: with their number).
+// the microseconds that it took, unless the command asks for something.
 class Client {
  public:
-  Client(Link owner, Link other, int64_t tag)
-      : owner_(owner), other_(other), tag_(tag) {
+  Client(Link owner, Link other, int64_t tag, size_t window)
+      : owner_(owner), other_(other), tag_(tag), window_(window) {
     const absl::StatusOr<const CudaApi*> api = LoadCudaApi();
     METS_CHECK_OK(api);
     api_ = *api;
@@ -150,7 +164,7 @@ class Client {
       if (command == kImport) Import();
       const int64_t begin = NowUs();
       const int64_t answer = Do(command);
-      owner_.Put(command == kWrongTags ? answer : NowUs() - begin);
+      owner_.Put(answer >= 0 ? answer : NowUs() - begin);
     }
   }
 
@@ -183,6 +197,7 @@ class Client {
     }
   }
 
+  // An answer, or -1.
   int64_t Do(int64_t command) {
     switch (command) {
       case kRegister:
@@ -225,8 +240,12 @@ class Client {
       case kTake:
         Restore(command == kTake);
         break;
+      case kFirst:
+        return first_us_;
+      case kSecond:
+        return second_us_;
     }
-    return 0;
+    return -1;
   }
 
   void MakeBuffers() {
@@ -290,20 +309,39 @@ class Client {
 
   void Unmap(const Buffer& b) { METS_CHECK_OK(map_->Unmap(b.range, b.chunks)); }
 
+  // Does two things and adds up the time that each takes.
+  template <typename First, typename Second>
+  void Timed(First first, Second second) {
+    const int64_t begin = NowUs();
+    first();
+    const int64_t middle = NowUs();
+    second();
+    first_us_ += middle - begin;
+    second_us_ += NowUs() - middle;
+  }
   void Evict(bool give) {
-    for (Buffer& b : buffers_) {
-      b.fence = *map_->CopyOut(b.range, b.chunks, b.slot, kBuffer, stream_);
-    }
+    first_us_ = second_us_ = 0;
+    size_t begun = 0;
     for (size_t i = 0; i < buffers_.size(); ++i) {
-      METS_CHECK_OK(map_->Wait(buffers_[i].fence));
-      Unmap(buffers_[i]);
+      for (; begun < std::min(buffers_.size(), i + window_); ++begun) {
+        Buffer& b = buffers_[begun];
+        b.fence = *map_->CopyOut(b.range, b.chunks, b.slot, kBuffer, stream_);
+      }
+      Timed([&] { METS_CHECK_OK(map_->Wait(buffers_[i].fence)); },
+            [&] { Unmap(buffers_[i]); });
       if (give) other_.Put(i);
     }
   }
   void Restore(bool take) {
+    first_us_ = second_us_ = 0;
     for (size_t i = 0; i < buffers_.size(); ++i) {
-      Buffer& b = buffers_[take ? other_.Get() : i];
-      b.fence = *map_->CopyIn(b.range, b.chunks, b.slot, kBuffer, stream_);
+      int64_t which = i;
+      Timed([&] { which = take ? other_.Get() : i; },
+            [&] {
+              Buffer& b = buffers_[which];
+              b.fence =
+                  *map_->CopyIn(b.range, b.chunks, b.slot, kBuffer, stream_);
+            });
     }
     for (Buffer& b : buffers_) METS_CHECK_OK(map_->Wait(b.fence));
   }
@@ -311,6 +349,9 @@ class Client {
   const Link owner_;
   const Link other_;
   const int64_t tag_;
+  const size_t window_;
+  int64_t first_us_ = 0;
+  int64_t second_us_ = 0;
   const CudaApi* api_;
   CudaDevice device_;
   std::unique_ptr<CudaMapDriver> map_;
@@ -328,22 +369,23 @@ class Client {
 // writes down what it took.
 class Owner {
  public:
-  Owner(Link a, Link b, Bytes size)
+  Owner(Link a, Link b, const Options& options)
       : a_(a),
         b_(b),
-        size_(size),
+        size_(options.size),
+        chunk_sizes_(options.chunk_sizes),
         api_(*LoadCudaApi()),
         device_(CudaDevices(*api_)->front()) {
-    CudaPoolOptions options;
-    options.total = size * 2;
-    pool_ = std::make_unique<CudaPoolDriver>(*api_, device_, options);
+    CudaPoolOptions pool;
+    pool.total = size_;
+    pool_ = std::make_unique<CudaPoolDriver>(*api_, device_, pool);
   }
 
   std::string Run() {
     Add("device", absl::StrCat("\"", device_.name, "\""));
-    Add("bytes_each_way", size_.count());
+    Add("gib_each_way", size_ / GiB(1));
     MakeExtents();
-    for (int64_t mib : {128, 32, 2}) Measure(MiB(mib));
+    for (Bytes chunk_size : chunk_sizes_) Measure(chunk_size);
     a_.Put(kEnd);
     b_.Put(kEnd);
     return absl::StrCat("{\n", json_, "\n}\n");
@@ -431,8 +473,11 @@ class Owner {
   }
 
   void MeasureOneWay(const std::string& key, double raw_out, double raw_in) {
+    const double ms = 1e-3;
     const double in = GBps(size_, Ask(a_, kRestore));
+    Add(key + "restore_maps_ms", ms * Ask(a_, kSecond));
     const double out = GBps(size_, Ask(a_, kEvict));
+    Add(key + "evict_unmaps_ms", ms * Ask(a_, kSecond));
     Add(key + "raw_out_gbps", raw_out);
     Add(key + "evict_gbps", out);
     Add(key + "evict_to_raw", out / raw_out);
@@ -443,6 +488,7 @@ class Owner {
 
   // Raw and hand-over by turns: the bus is not equally fast all the time.
   void MeasureHandOver(const std::string& key) {
+    const double ms = 1e-3;
     std::vector<double> raw, given;
     int64_t wrong = 0;
     for (int i = 0; i < kRounds; ++i) {
@@ -453,6 +499,12 @@ class Owner {
       Ask(a_, kRestore);
       Ask(a_, kClearTags);
       given.push_back(GBps(size_ * 2, AskBoth(kGive, kTake)));
+      if (i + 1 == kRounds) {
+        Add(key + "give_waits_ms", ms * Ask(a_, kFirst));
+        Add(key + "give_unmaps_ms", ms * Ask(a_, kSecond));
+        Add(key + "take_waits_ms", ms * Ask(b_, kFirst));
+        Add(key + "take_maps_ms", ms * Ask(b_, kSecond));
+      }
       Ask(b_, kClearTags);
       Ask(b_, kEvict);
       wrong += Ask(a_, kWrongTags) + Ask(b_, kWrongTags);
@@ -470,28 +522,29 @@ class Owner {
   const Link a_;
   const Link b_;
   const Bytes size_;
+  const std::vector<Bytes> chunk_sizes_;
   const CudaApi* const api_;
   const CudaDevice device_;
   std::unique_ptr<CudaPoolDriver> pool_;
   std::string json_;
 };
 
-int Main(Bytes size) {
+int Main(const Options& options) {
   int a[2], b[2], between[2];
   for (int* pair : {a, b, between}) {
     METS_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
   }
   // A process that has used CUDA cannot fork: first the processes.
   if (fork() == 0) {
-    Client(Link(a[1]), Link(between[0]), 1).Serve();
+    Client(Link(a[1]), Link(between[0]), 1, options.window).Serve();
     _exit(0);
   }
   if (fork() == 0) {
-    Client(Link(b[1]), Link(between[1]), 2).Serve();
+    Client(Link(b[1]), Link(between[1]), 2, options.window).Serve();
     _exit(0);
   }
   for (int fd : {a[1], b[1], between[0], between[1]}) close(fd);
-  std::fputs(Owner(Link(a[0]), Link(b[0]), size).Run().c_str(), stdout);
+  std::fputs(Owner(Link(a[0]), Link(b[0]), options).Run().c_str(), stdout);
   int failed = 0;
   for (int status; wait(&status) > 0;) failed += status != 0;
   return failed;
@@ -501,5 +554,12 @@ int Main(Bytes size) {
 }  // namespace mets
 
 int main(int argc, char** argv) {
-  return mets::Main(mets::GiB(argc > 1 ? std::atoi(argv[1]) : 8));
+  mets::Options options;
+  if (argc > 1) options.size = mets::GiB(std::atoi(argv[1]));
+  if (argc > 2) options.window = std::atoi(argv[2]);
+  if (argc > 3) options.chunk_sizes.clear();
+  for (int i = 3; i < argc; ++i) {
+    options.chunk_sizes.push_back(mets::MiB(std::atoi(argv[i])));
+  }
+  return mets::Main(options);
 }

@@ -47,22 +47,7 @@ class GpuJob {
     if (op != nullptr) device_->EndOp(op);
     return static_cast<char*>(address);
   }
-  std::string Read(char* address, size_t size) {
-    return InOp(address, METS_READ, [&] { return gpu_.read(address, size); });
-  }
-  void Write(char* address, const std::string& bytes) {
-    InOp(address, METS_WRITE, [&] {
-      gpu_.write(address, bytes);
-      return 0;
-    });
-  }
-  mets_stats_t Stats() {
-    mets_stats_t stats = METS_STATS_INIT;
-    device_->GetStats(&stats);
-    return stats;
-  }
-
- private:
+  // Does something in an op that touches one buffer.
   template <typename F>
   auto InOp(char* address, mets_access_kind kind, F work) {
     const mets_access access = {address, 0, kind};
@@ -73,6 +58,23 @@ class GpuJob {
     return result;
   }
 
+  std::string Read(char* address, size_t size) {
+    return InOp(address, METS_READ, [&] { return gpu_.read(address, size); });
+  }
+  void Write(char* address, const std::string& bytes) {
+    InOp(address, METS_WRITE, [&] {
+      gpu_.write(address, bytes);
+      return 0;
+    });
+  }
+  mets_stats_t Stats() {
+    mets_stats_t stats = {};
+    stats.size = sizeof(stats);
+    device_->GetStats(&stats);
+    return stats;
+  }
+
+ private:
   const Backend& gpu_;
   std::unique_ptr<Session> session_;
   Device* device_ = nullptr;
@@ -143,7 +145,8 @@ TEST_F(CudaSessionTest, MoreThanThePoolIsRefused) {
   mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
   options.bytes = 600 << 20;
   void* address = nullptr;
-  EXPECT_TRUE(absl::IsResourceExhausted(job.device().Alloc(options, &address)));
+  const absl::Status status = job.device().Alloc(options, &address);
+  EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
 }
 
 }  // namespace

@@ -66,8 +66,7 @@ struct CudaFunction<CUresult(A...)> {
   X(cuEventCreate)                     \
   X(cuEventDestroy)                    \
   X(cuEventRecord)                     \
-  X(cuEventQuery)                      \
-  X(cuEventSynchronize)
+  X(cuEventQuery)
 
 #define METS_CUDA_TEXT_INNER(name) #name
 #define METS_CUDA_TEXT(name) METS_CUDA_TEXT_INNER(name)

@@ -13,8 +13,7 @@
 namespace mets {
 
 // An event comes back to the pool when the last one who knows it has let go,
-// so that nobody waits for what it was recorded for next. Waiting for one
-// blocks; it does not spin.
+// so that nobody waits for what it was recorded for next.
 //
 // Thread-safe. Take is called in the device's context, and so is the
 // destructor. Events must not outlive the pool.
@@ -28,6 +27,11 @@ class CudaEvents {
   // A point in a stream, once it has been recorded.
   using Event = std::shared_ptr<CUevent_st>;
   absl::StatusOr<Event> Take();
+
+  // Waits for the event; its result. Sleeps between looks. (The driver's own
+  // way spins, unless the event is made with CU_EVENT_BLOCKING_SYNC; but with
+  // some tens of such events recorded and not passed, it blocks who adds work.)
+  CUresult Wait(CUevent event) const;
 
  private:
   void Put(CUevent event);

@@ -200,7 +200,8 @@ absl::Status CudaStreamSet::Wait(Fence fence) {
   if (fence == Fence::kPassed) return absl::OkStatus();
   METS_ASSIGN_OR_RETURN(const State state, StateOf(fence));
   if (state.event == nullptr) return state.error;
-  return Settle(fence, api_.cuEventSynchronize(state.event.get()));
+  return Settle(fence, CudaStatus(events_.Wait(state.event.get()),
+                                  api_.cuEventQuery.name));
 }
 
 absl::Status CudaStreamSet::StreamWait(StreamHandle handle, Fence fence) {

@@ -16,7 +16,10 @@
 namespace mets::app {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 class StateFileTest : public ::testing::Test {
  protected:
@@ -91,7 +94,9 @@ TEST_F(StateFileTest, NextEpochAndSessionsFollowTheRecord) {
   EXPECT_EQ(recovery.first_session, SessionId(5));
   ASSERT_EQ(recovery.sessions.size(), 1u);
   EXPECT_TRUE(recovery.sessions[0].pidfd.ok());
-  EXPECT_EQ(recovery.held, MiB(8));
+  EXPECT_THAT(recovery.held,
+              ElementsAre(Pair("host0", MiB(5)), Pair("host1", Bytes())));
+  EXPECT_EQ(recovery.held_swap, MiB(3));
 }
 
 TEST_F(StateFileTest, ReusedPidIsAnotherProcess) {
@@ -100,7 +105,8 @@ TEST_F(StateFileTest, ReusedPidIsAnotherProcess) {
   ASSERT_TRUE(StoreText(path_, FormatState(state)).ok());
   const Recovery recovery = Recover(path_);
   EXPECT_TRUE(recovery.sessions.empty());
-  EXPECT_EQ(recovery.held, Bytes());
+  EXPECT_THAT(recovery.held, IsEmpty());
+  EXPECT_EQ(recovery.held_swap, Bytes());
   EXPECT_EQ(recovery.first_session, SessionId(5));
 }
 

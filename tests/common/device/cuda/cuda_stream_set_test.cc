@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "common/base/check.h"
@@ -32,9 +34,9 @@ class CudaStreamSetTest : public ::testing::Test {
     context_.reset();
     EXPECT_EQ(fake_cuda::Left(), "");
   }
-  // Work on a stream that is done when somebody waits for it.
+  // Work on a stream that is done by Run.
   void Work(CUstream stream) {
-    fake_cuda::Delay(true);
+    fake_cuda::Delay();
     CUevent event;
     METS_CHECK_OK(fake_cuda::Api().cuEventCreate(&event, 0));
     METS_CHECK_OK(fake_cuda::Api().cuEventRecord(event, program_));
@@ -54,6 +56,7 @@ TEST_F(CudaStreamSetTest, FenceOfAProgramsStreamPassesAfterItsWork) {
   Work(program_);
   const Fence fence = *streams_->Record(handle);
   EXPECT_FALSE(*streams_->Poll(fence));
+  fake_cuda::Run();
   EXPECT_TRUE(streams_->Wait(fence).ok());
   EXPECT_TRUE(*streams_->Poll(fence));
 }
@@ -66,6 +69,7 @@ TEST_F(CudaStreamSetTest, StreamWaitsForAProgramsStream) {
   ASSERT_TRUE(streams_->StreamWait(own, before).ok());
   const Fence after = *streams_->Record(own);
   EXPECT_FALSE(*streams_->Poll(after));
+  fake_cuda::Run();
   EXPECT_TRUE(streams_->Wait(after).ok());
   EXPECT_TRUE(*streams_->Poll(before));
 }
@@ -90,7 +94,7 @@ TEST_F(CudaStreamSetTest, UndoRunsOnceForEachFenceThatFailed) {
   Work(stream);
   const Fence first = *streams_->Record(handle, [&] { ++undone; });
   const Fence second = *streams_->Record(handle, [&] { undone += 10; });
-  fake_cuda::Fail("cuEventSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS);
+  fake_cuda::Fail("cuEventQuery", CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_TRUE(absl::IsInternal(streams_->Wait(second)));
   EXPECT_EQ(undone, 11);
   EXPECT_TRUE(absl::IsInternal(streams_->Wait(first)));
@@ -111,8 +115,24 @@ TEST_F(CudaStreamSetTest, StreamThatIsBehindKeepsItsFences) {
   for (int i = 0; i < 1000; ++i) fences.push_back(*streams_->Record(handle));
   EXPECT_FALSE(*streams_->Poll(fences.front()));
   EXPECT_FALSE(*streams_->Poll(fences.back()));
+  fake_cuda::Run();
   ASSERT_TRUE(streams_->Wait(fences[500]).ok());
   for (Fence fence : fences) EXPECT_TRUE(*streams_->Poll(fence));
+}
+
+TEST_F(CudaStreamSetTest, WaitEndsWhenTheWorkIsDone) {
+  const StreamHandle handle = *streams_->Create();
+  Work(*streams_->Find(handle));
+  const Fence fence = *streams_->Record(handle);
+  std::atomic<bool> run = false;
+  std::thread device([&] {
+    while (fake_cuda::Calls("cuEventQuery") < 200) std::this_thread::yield();
+    run = true;
+    fake_cuda::Run();
+  });
+  EXPECT_TRUE(streams_->Wait(fence).ok());
+  EXPECT_TRUE(run);
+  device.join();
 }
 
 TEST_F(CudaStreamSetTest, UnknownFencesAreRefused) {

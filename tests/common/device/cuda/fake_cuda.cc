@@ -427,12 +427,6 @@ CUresult cuEventQuery(CUevent event) {
   return event->stream->completed >= event->point ? CUDA_SUCCESS
                                                   : CUDA_ERROR_NOT_READY;
 }
-CUresult cuEventSynchronize(CUevent event) {
-  FAKE_BEGIN(cuEventSynchronize);
-  FAKE_CHECK_CONTEXT();
-  RunUpTo(event->stream, event->point);
-  return S().context_error;
-}
 
 }  // namespace functions
 
@@ -469,9 +463,18 @@ void FailNextCopy(CUresult result) {
   S().next_copy = result;
 }
 
-void Delay(bool delay) {
+void Delay() {
   std::lock_guard<std::recursive_mutex> lock(S().mutex);
-  S().delay = delay;
+  S().delay = true;
+}
+
+void Run(int pieces) {
+  std::lock_guard<std::recursive_mutex> lock(S().mutex);
+  for (CUstream stream : S().streams) {
+    for (; !stream->tasks.empty() && pieces > 0; --pieces) {
+      RunUpTo(stream, stream->completed + 1);
+    }
+  }
 }
 
 std::string Left() {

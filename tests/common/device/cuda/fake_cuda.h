@@ -27,9 +27,11 @@ void Reset();
 void Fail(const std::string& function, CUresult result, int nth = 1);
 // The next copy to run fails, and with it everything in the context.
 void FailNextCopy(CUresult result);
-// Work waits in its stream until somebody waits for it, instead of being done
-// at once.
-void Delay(bool delay);
+// Work waits in its stream until Run, or until somebody waits for the stream,
+// instead of being done at once.
+void Delay();
+// Does that many pieces of work that wait, or all.
+void Run(int pieces = 1 << 30);
 
 // What was made and not given back, such as "2 chunks 1 stream"; "" when
 // nothing.
