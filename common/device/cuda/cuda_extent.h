@@ -17,8 +17,8 @@ namespace mets {
 // destroyed in the device's context.
 class CudaExtent {
  public:
-  // Blocks for as long as the pages take to be pinned: 0.04 s a GiB of memory
-  // that is populated. INVALID_ARGUMENT when `fd` does not have exactly `size`
+  // Blocks for as long as the pages take to be pinned: 0.04 to 0.1 s a GiB that
+  // is populated. INVALID_ARGUMENT when `fd` does not have exactly `size`
   // bytes.
   static absl::StatusOr<std::unique_ptr<CudaExtent>> Register(
       const CudaApi& api, UniqueFd fd, Bytes size);

@@ -25,8 +25,8 @@ constexpr Bytes kMachineReserve = MiB(64);
 absl::StatusOr<Bytes> FreeHostMemory(const std::string& meminfo_path);
 
 // A memfd of a fixed, sealed size with all its blocks allocated; `name` is how
-// /proc/*/maps calls it. Takes milliseconds a GiB with huge pages, else more.
-// RESOURCE_EXHAUSTED, with the numbers, when the machine has no such memory.
+// /proc/*/maps calls it. RESOURCE_EXHAUSTED, with the numbers, when the machine
+// has no such memory.
 absl::StatusOr<UniqueFd> CreateHostMemory(const char* name, Bytes size,
                                           const HostMemoryOptions& options);
 

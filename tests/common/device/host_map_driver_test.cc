@@ -125,5 +125,11 @@ TEST_F(HostMapDriverTest, ForgettingAMappedChunkIsABug) {
   ASSERT_TRUE(map_->Unmap(range, {chunk}).ok());
 }
 
+TEST_F(HostMapDriverTest, ProgramsHaveNoStreamsButHostOrder) {
+  int something = 0;
+  EXPECT_EQ(*map_->AdoptStream(nullptr), StreamHandle::kHostOrder);
+  EXPECT_TRUE(absl::IsUnimplemented(map_->AdoptStream(&something).status()));
+}
+
 }  // namespace
 }  // namespace mets
