@@ -14,6 +14,7 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   facts.job = {session.domain, session.job->name};
   facts.priority = session.job->priority;
   facts.weight = session.job->weight;
+  facts.limit = session.job->limit;
   facts.resident = holding.resident();
   facts.swapped = holding.buffers.swapped();
   facts.moved = holding.totals.evicted + holding.totals.restored;

@@ -73,7 +73,7 @@ void TurnScheduler::LookForThrash() {
 
 Bytes TurnScheduler::WorkingSet(const TurnParty& party) const {
   if (party.known()) return party.peak();
-  if (Presumed(party)) return options_.pool;
+  if (Presumed(party)) return party.Limited(options_.pool);
   const bool live =
       mode_ != SharingMode::kFree || several_classes_ || thrash_.thrashing();
   return live ? party.live() : party.resident();

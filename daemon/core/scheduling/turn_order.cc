@@ -103,9 +103,9 @@ absl::Duration TurnScheduler::MovingTime(Bytes bytes) const {
 }
 
 Bytes TurnScheduler::Room(const TurnParty& party) const {
-  if (Presumed(party)) return options_.pool;
+  if (Presumed(party)) return party.Limited(options_.pool);
   if (mode_ == SharingMode::kQuanta) return party.peak();
-  return party.known() ? party.ephemeral() : options_.pool;
+  return party.known() ? party.ephemeral() : party.Limited(options_.pool);
 }
 
 bool TurnScheduler::Fits(const TurnParty& party, const TurnParty* also) const {

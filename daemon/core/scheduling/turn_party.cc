@@ -40,14 +40,14 @@ Bytes TurnParty::moved() const {
 }
 
 Bytes TurnParty::peak() const {
-  return Sum(*this,
-             [](const TurnMember& m) { return m.known ? m.peak : LiveOf(m); });
+  return Limited(Sum(
+      *this, [](const TurnMember& m) { return m.known ? m.peak : LiveOf(m); }));
 }
 
 Bytes TurnParty::persistent() const {
-  return Sum(*this, [](const TurnMember& m) {
+  return Limited(Sum(*this, [](const TurnMember& m) {
     return m.known ? m.persistent : LiveOf(m);
-  });
+  }));
 }
 
 absl::Duration TurnParty::step() const {

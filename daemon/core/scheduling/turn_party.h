@@ -2,6 +2,7 @@
 #ifndef METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_
 #define METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -20,6 +21,7 @@ struct TurnFacts {
   std::pair<DomainId, std::string> job;
   int priority = 0;
   int weight = 1;
+  Bytes limit;     // Of the job; zero: none.
   Bytes resident;  // Without what it caches.
   Bytes swapped;
   Bytes moved;  // Evicted and restored, ever.
@@ -51,6 +53,7 @@ struct TurnParty {
   std::map<SessionId, TurnMember> members;
   int priority = 0;
   int weight = 1;
+  Bytes limit;  // Zero: none.
   Phase phase = Phase::kFree;
   bool quantum = false;  // What it has, or had last, is no single step.
   Bytes booked;          // What it needed when the last turn was given.
@@ -85,8 +88,11 @@ struct TurnParty {
   Bytes resident() const;
   Bytes swapped() const;
   Bytes moved() const;
-  Bytes peak() const;        // live() when it is not known.
+  Bytes peak() const;        // live() when it is not known; within the limit.
   Bytes persistent() const;  // Likewise.
+  Bytes Limited(Bytes bytes) const {
+    return limit.is_zero() ? bytes : std::min(bytes, limit);
+  }
   Bytes ephemeral() const { return peak() - persistent(); }
   absl::Duration step() const;  // Zero when it is not known.
 };

@@ -73,6 +73,7 @@ void TurnScheduler::Join(const TurnFacts& facts) {
   TurnParty& party = parties_[facts.job];
   party.priority = facts.priority;
   party.weight = std::max(1, facts.weight);
+  party.limit = facts.limit;
   party.last_seen = std::max(party.last_seen, facts.last_active);
   const bool joins = party.members.count(facts.session) == 0;
   TurnMember& member = party.members[facts.session];

@@ -131,10 +131,10 @@ TEST_F(PlanKeeperTest, WhatIsNotTheStepsTakesOfItsMemory) {
 }
 
 TEST_F(PlanKeeperTest, APlanThatMovesTooMuchBesideAHigherClassEnds) {
-  FakeSession& high = cluster_.Open("high", {1, {}, {}, 5});
+  FakeSession& high = cluster_.Open("high", {1, kSize, {}, 5});
   const BufferId used = cluster_.Alloc(high, kSize);
   cluster_.Pump();
-  FakeSession& s = cluster_.Open("low");
+  FakeSession& s = cluster_.Open("low", {1, MiB(48)});
   // A second passes, in which it has moved as much as may be, or far more.
   const auto move = [&](Bytes bytes, bool high_computes) {
     cluster_.Pin(high, used, high_computes);

@@ -86,6 +86,7 @@ void FakeJobs::Tell() {
     f.job = {DomainId(1), job->spec.name};
     f.priority = job->spec.priority;
     f.weight = job->spec.weight;
+    f.limit = job->spec.limit;
     f.resident = job->spec.peak - job->swapped;
     f.swapped = job->swapped;
     f.moved = moved[job->spec.name];

@@ -24,6 +24,7 @@ struct FakeJobSpec {
   absl::Duration exchange;
   int priority = 0;
   int weight = 1;
+  Bytes limit;  // Zero: none.
   bool known = true;
 };
 

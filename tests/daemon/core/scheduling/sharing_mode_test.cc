@@ -16,6 +16,21 @@ TEST(SharingModeTest, JobsThatFitAreToldNothing) {
   EXPECT_EQ(jobs.TakeMostComputing(), 2u);
 }
 
+TEST(SharingModeTest, AJobNeedsNoMoreThanItsLimit) {
+  FakeJobs jobs(SmallDevice());
+  jobs.Add(Spec("a", 500, 100));
+  FakeJobSpec limited = Spec("b", 800, 100);
+  limited.limit = MiB(300);
+  limited.priority = -1;
+  jobs.Add(limited);
+  limited.name = "new";
+  limited.limit = MiB(100);
+  limited.known = false;
+  jobs.Add(limited);
+  jobs.Run(absl::Seconds(5));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+}
+
 TEST(SharingModeTest, ModesFollowTheNeeds) {
   FakeJobs jobs(SmallDevice());
   FakeJobs::Job& a = jobs.Add(Spec("a", 600, 100));
