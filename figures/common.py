@@ -40,10 +40,13 @@ def use_style():
 
 def simulate(build, traces, words):
     """What `mets-sim --json` says of jobs that do what `traces` (names of files
-    in figures/traces) say: its report and None, or None and its error."""
+    in figures/traces, with options as in "mets-cnn,start=1") say: its report
+    and None, or None and its error."""
     command = [str(pathlib.Path(build) / "bin/mets-sim"), "--json", *words]
     for trace in traces:
-        command += ["--trace", str(ROOT / "figures/traces" / (trace + ".csv.xz"))]
+        name, comma, options = trace.partition(",")
+        file = ROOT / "figures/traces" / (name + ".csv.xz")
+        command += ["--trace", f"{file}{comma}{options}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return None, done.stderr.strip().split("\n")[0]
