@@ -143,7 +143,7 @@ TEST_F(DevicePlanTest, WhatComesBackCountsAsUsed) {
     if (op == Backward(3) - 6) absl::SleepFor(absl::Milliseconds(100));
     if (op != Backward(3) - 5) return;
     AwaitResident(activations_[3], true);
-    device_->ReportChanges(true);
+    device_->ReportChanges(ReportScope::kAll);
     std::map<uint64_t, uint32_t> idle;  // As reported last, in milliseconds.
     for (const v1::ClientMessage& message : uplink_.TakeSent()) {
       for (const auto& report : message.buffer_changes().buffers()) {
