@@ -84,7 +84,10 @@ absl::Duration TurnScheduler::Cap(const TurnParty& party) const {
 
 absl::Duration TurnScheduler::TurnLength(const TurnParty& party) const {
   const absl::Duration cap = Cap(party);
-  return party.quantum ? std::min(cap, party.wish) : cap;
+  if (!party.quantum) return cap;
+  // It was given before the steps were known, or while they did not fit.
+  if (mode_ == SharingMode::kTurns && party.known()) return {};
+  return std::min(cap, party.wish);
 }
 
 // A step that nearly ends is waited for: what is live within it would have to

@@ -37,7 +37,7 @@ struct TurnOptions {
 // several, while they fit), and no byte moves. kQuanta otherwise: a job
 // computes for so long that what it waits for copies, as measured in its last
 // quanta, is at most `moving_share` of that, and to the end of a step then.
-// Jobs whose steps are not known have quanta in both. Thrash (ThrashMeter) ends
+// Jobs have quanta in both until their steps are known. Thrash (ThrashMeter) ends
 // kFree where needs are not known. Among jobs of several classes nobody waits
 // for thrash: in its first minutes (kNewFor), a job of unknown needs is taken
 // to need the whole device, so that a lower class waits at once, and then all

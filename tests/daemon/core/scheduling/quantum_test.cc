@@ -223,6 +223,24 @@ TEST_F(QuantaTest, AQuantumMayBeIdleForAsLongAsHandingItOverAndBackTakes) {
   EXPECT_EQ(told_[3].idle, absl::Milliseconds(100));
 }
 
+TEST_F(QuantaTest, AQuantumEndsWithTheStepOnceTurnsWillDo) {
+  swapped_ = MiB(500);
+  turns_.Update(now_, Facts());
+  Want(3);
+  End(1);
+  End(2);
+  ASSERT_TRUE(told_[3].open);
+  for (uint64_t id : {1, 2, 3}) {
+    turns_.OnNeed({SessionId(id), "host0", MiB(id == 3 ? 900 : 450), MiB(15),
+                   absl::Milliseconds(100)});
+  }
+  Want(1);
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(turns_.mode(), SharingMode::kTurns);
+  EXPECT_FALSE(told_[3].open);
+  EXPECT_EQ(told_[3].moment, GateMoment::kStepEnd);
+}
+
 TEST_F(QuantaTest, WhoAsksWhileItHasTheDeviceHasNotWaited) {
   Want(1);
   Pass(absl::Seconds(28));
