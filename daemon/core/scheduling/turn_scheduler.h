@@ -37,11 +37,11 @@ struct TurnOptions {
 // several, while they fit), and no byte moves. kQuanta otherwise: a job
 // computes for so long that what it waits for copies, as measured in its last
 // quanta, is at most `moving_share` of that, and to the end of a step then.
-// Jobs have quanta in both until their steps are known. Thrash (ThrashMeter) ends
-// kFree where needs are not known. Among jobs of several classes nobody waits
-// for thrash: in its first minutes (kNewFor), a job of unknown needs is taken
-// to need the whole device, so that a lower class waits at once, and then all
-// that it has, swapped or not.
+// Jobs have quanta in both until their steps are known. Thrash (ThrashMeter)
+// ends kFree where needs are not known. Among jobs of several classes nobody
+// waits for thrash: in its first minutes (kNewFor), a job of unknown needs is
+// taken to need the whole device (or its limit), so that a lower class waits at
+// once, and then all that it has, swapped or not.
 //
 // Order. Who has waited for nearly max_wait; then the higher priority; then the
 // least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
