@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 
@@ -21,39 +20,31 @@ constexpr CUmemAllocationHandleType kDescriptor =
 
 // A buffer is mapped with one call for each chunk, and mapping costs about as
 // much for 128 MiB as for 2 MiB: large buffers get large chunks.
-const std::vector<Bytes>& ChunkClasses() {
-  static const std::vector<Bytes>& classes =
-      *new std::vector<Bytes>{MiB(2), MiB(8), MiB(32), MiB(128)};
-  return classes;
-}
-
-absl::Status CheckClass(Bytes size) {
-  const std::vector<Bytes>& classes = ChunkClasses();
-  if (std::find(classes.begin(), classes.end(), size) != classes.end()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(size.count(), " bytes are no chunk class"));
+std::vector<Bytes> ChunkClasses() {
+  return {MiB(2), MiB(8), MiB(32), MiB(128)};
 }
 
 }  // namespace
 
 CudaPoolDriver::CudaPoolDriver(const CudaApi& api, CudaDevice device,
                                CudaPoolOptions options)
-    : api_(api), device_(std::move(device)), options_(std::move(options)) {}
+    : api_(api),
+      device_(std::move(device)),
+      options_(std::move(options)),
+      budget_(options_.total, ChunkClasses(), "pool") {}
 
 PoolDriverInfo CudaPoolDriver::info() const {
-  return {"cuda", options_.total, ChunkClasses()};
+  return {"cuda", budget_.total(), budget_.classes()};
 }
 
 absl::StatusOr<UniqueFd> CudaPoolDriver::CreateChunk(Bytes size) {
-  METS_RETURN_IF_ERROR(CheckClass(size));
-  METS_RETURN_IF_ERROR(Reserve(size));
+  METS_RETURN_IF_ERROR(budget_.CheckClass(size));
+  METS_RETURN_IF_ERROR(budget_.Reserve(size));
   absl::StatusOr<UniqueFd> fd = CreateAndExport(size);
   if (fd.ok()) {
     Remember(*fd, size);
   } else {
-    Unreserve(size);
+    budget_.Unreserve(size);
   }
   return fd;
 }
@@ -67,7 +58,7 @@ absl::StatusOr<UniqueFd> CudaPoolDriver::CreateAndExport(Bytes size) const {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a chunk of ", FormatBytes(size), ": ", device_.id,
         " has no such memory left, although METS has not used all of its ",
-        FormatBytes(options_.total), "; is another program on the device? (",
+        FormatBytes(budget_.total()), "; is another program on the device? (",
         created.message(), ")"));
   }
   METS_RETURN_IF_ERROR(created);
@@ -84,7 +75,7 @@ absl::StatusOr<UniqueFd> CudaPoolDriver::CreateAndExport(Bytes size) const {
 }
 
 absl::StatusOr<UniqueFd> CudaPoolDriver::AdoptChunk(UniqueFd fd, Bytes size) {
-  METS_RETURN_IF_ERROR(CheckClass(size));
+  METS_RETURN_IF_ERROR(budget_.CheckClass(size));
   CUmemGenericAllocationHandle chunk;
   const absl::Status imported = api_.cuMemImportFromShareableHandle(
       &chunk, reinterpret_cast<void*>(static_cast<intptr_t>(fd.get())),
@@ -97,7 +88,7 @@ absl::StatusOr<UniqueFd> CudaPoolDriver::AdoptChunk(UniqueFd fd, Bytes size) {
   const absl::Status checked = CheckSize(chunk, size);
   METS_RETURN_IF_ERROR(api_.cuMemRelease(chunk));
   METS_RETURN_IF_ERROR(checked);
-  METS_RETURN_IF_ERROR(Reserve(size));
+  METS_RETURN_IF_ERROR(budget_.Reserve(size));
   Remember(fd, size);
   return fd;
 }
@@ -125,7 +116,7 @@ absl::Status CudaPoolDriver::ReleaseChunk(UniqueFd fd) {
     sizes_.erase(it);
   }
   fd.reset();
-  Unreserve(size);
+  budget_.Unreserve(size);
   return absl::OkStatus();
 }
 
@@ -135,26 +126,7 @@ absl::StatusOr<UniqueFd> CudaPoolDriver::CreateExtent(Bytes size) {
 
 absl::StatusOr<Bytes> CudaPoolDriver::FreeBytes() const {
   METS_ASSIGN_OR_RETURN(const Bytes free, options_.free_memory(device_.id));
-  absl::MutexLock lock(&mutex_);
-  return std::min(options_.total - used_, free);
-}
-
-absl::Status CudaPoolDriver::Reserve(Bytes size) {
-  absl::MutexLock lock(&mutex_);
-  if (size > options_.total - used_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a chunk of ", FormatBytes(size), ": the pool of ",
-                     FormatBytes(options_.total), " has only ",
-                     FormatBytes(options_.total - used_), " left"));
-  }
-  used_ += size;
-  return absl::OkStatus();
-}
-
-void CudaPoolDriver::Unreserve(Bytes size) {
-  absl::MutexLock lock(&mutex_);
-  METS_CHECK(size <= used_) << "released " << size << " of " << used_;
-  used_ -= size;
+  return std::min(budget_.left(), free);
 }
 
 void CudaPoolDriver::Remember(const UniqueFd& fd, Bytes size) {

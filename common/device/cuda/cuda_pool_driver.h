@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/bytes.h"
 #include "common/base/unique_fd.h"
+#include "common/device/chunk_budget.h"
 #include "common/device/cuda/cuda_api.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/nvml.h"
@@ -52,8 +53,6 @@ class CudaPoolDriver : public PoolDriver {
   absl::StatusOr<Bytes> FreeBytes() const override;
 
  private:
-  absl::Status Reserve(Bytes size);
-  void Unreserve(Bytes size);
   void Remember(const UniqueFd& fd, Bytes size);
   absl::StatusOr<UniqueFd> CreateAndExport(Bytes size) const;
   absl::Status CheckSize(CUmemGenericAllocationHandle chunk, Bytes size) const;
@@ -61,9 +60,9 @@ class CudaPoolDriver : public PoolDriver {
   const CudaApi& api_;
   const CudaDevice device_;
   const CudaPoolOptions options_;
+  ChunkBudget budget_;
 
-  mutable absl::Mutex mutex_;
-  Bytes used_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex mutex_;
   absl::flat_hash_map<int, Bytes> sizes_ ABSL_GUARDED_BY(mutex_);  // By fd.
 };
 

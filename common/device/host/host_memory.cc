@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 
@@ -82,6 +83,30 @@ absl::StatusOr<UniqueFd> CreateHostExtent(Bytes size,
         absl::StrCat("an extent of ", size.count(), " bytes"));
   }
   return CreateHostMemory("mets-extent", size, options);
+}
+
+absl::StatusOr<char*> MapHostExtent(const UniqueFd& fd, Bytes size) {
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) {
+    return ErrnoToStatus(errno, "register extent");
+  }
+  if (info.st_size != size.count() || size <= Bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("register extent: ", info.st_size, " bytes where ",
+                     size.count(), " were announced"));
+  }
+  void* base = mmap(nullptr, size.count(), PROT_READ | PROT_WRITE, MAP_SHARED,
+                    fd.get(), 0);
+  if (base == MAP_FAILED) {
+    return ErrnoToStatus(errno,
+                         absl::StrCat("map an extent of ", FormatBytes(size)));
+  }
+  if (madvise(base, size.count(), MADV_DONTFORK) != 0) {
+    const int error = errno;
+    munmap(base, size.count());
+    return ErrnoToStatus(error, "MADV_DONTFORK");
+  }
+  return static_cast<char*>(base);
 }
 
 bool IsSealedHostMemory(int fd) {

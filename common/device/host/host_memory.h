@@ -34,6 +34,10 @@ absl::StatusOr<UniqueFd> CreateHostMemory(const char* name, Bytes size,
 absl::StatusOr<UniqueFd> CreateHostExtent(Bytes size,
                                           const HostMemoryOptions& options);
 
+// Maps a swap extent whole; forked children do not have the mapping. For
+// munmap. INVALID_ARGUMENT when `fd` does not have exactly `size` bytes.
+absl::StatusOr<char*> MapHostExtent(const UniqueFd& fd, Bytes size);
+
 // Whether `fd` has the size and the seals of such memory.
 bool IsSealedHostMemory(int fd);
 

@@ -4,12 +4,11 @@
 
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/bytes.h"
 #include "common/base/unique_fd.h"
+#include "common/device/chunk_budget.h"
 #include "common/device/host/host_memory.h"
 #include "common/device/pool_driver.h"
 
@@ -43,16 +42,12 @@ class HostPoolDriver : public PoolDriver {
   absl::StatusOr<Bytes> FreeBytes() const override;
 
  private:
-  // Takes `size` from the device; RESOURCE_EXHAUSTED when it is not there.
-  absl::Status Reserve(Bytes size);
-  void Unreserve(Bytes size);
   HostMemoryOptions memory_options() const {
     return {options_.meminfo_path, options_.huge_pages};
   }
 
   const HostPoolOptions options_;
-  mutable absl::Mutex mutex_;
-  Bytes used_ ABSL_GUARDED_BY(mutex_);
+  ChunkBudget budget_;
 };
 
 }  // namespace mets
