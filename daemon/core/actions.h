@@ -48,6 +48,12 @@ struct Grant {
   std::vector<ChunkRef> new_to_session;  // Their descriptors go first.
   bool overdraft = false;
 };
+// Chunks that the session had lent are its own again. Its GateOrder follows.
+struct Regrant {
+  SessionId session;
+  std::string device;
+  std::vector<ChunkId> chunks;
+};
 struct Deny {
   SessionId session;
   RequestId request;
@@ -135,7 +141,7 @@ struct JobLimitSet {
 };
 
 using SessionAction =
-    std::variant<Welcome, Refuse, DeviceReady, Grant, Deny, EvictOrder,
+    std::variant<Welcome, Refuse, DeviceReady, Grant, Regrant, Deny, EvictOrder,
                  PlanOrder, TrimOrder, ForgetOrder, GateOrder, LimitsChanged,
                  SendNotice, SendBye, JobLimitSet>;
 

@@ -87,6 +87,7 @@ struct Release {
   Bytes orphan;
   bool overdraft = false;
   OrderId order;
+  bool lent = false;  // It would like the chunks back with its next turn.
 };
 enum class Outcome { kDone, kSkipped, kFreed, kFailed };
 struct BufferResult {

@@ -37,7 +37,10 @@ void Silence(State& state, Session& session) {
   }
   session.unresponsive = false;
   session.parts.clear();
-  for (Holding& holding : session.holdings) holding.told_tight = false;
+  for (Holding& holding : session.holdings) {
+    holding.told_tight = false;
+    holding.lent.clear();
+  }
   // Its gates are open, or nobody is there.
   for (Device& device : state.devices) {
     device.turns.Forget(session.id);

@@ -24,6 +24,7 @@ struct Holding {
   bool attached = false;
   std::set<ChunkId> chunks;
   Bytes chunk_bytes;
+  std::set<ChunkId> lent;  // See lending.h. Some may be gone since.
   Bytes orphan;       // In chunks of earlier epochs.
   Bytes orphan_swap;  // In extents of earlier epochs.
   Bytes cached;       // Reported; never more than bytes().

@@ -25,6 +25,7 @@ SimClient::SimClient(World* world, Machine* machine, const JobProgram& program,
       gate_(
           world, session, device_,
           [this](core::Input input) {
+            if (std::holds_alternative<core::TurnEnded>(input)) Lend();
             Report();
             to_core_(std::move(input));
           },

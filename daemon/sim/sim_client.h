@@ -109,6 +109,7 @@ class SimClient {
 
   // Orders (sim_orders.cc).
   void On(const core::Grant& grant);
+  void On(const core::Regrant& regrant);
   void On(const core::Deny& deny);
   void On(const core::EvictOrder& order);
   void On(const core::TrimOrder& order);
@@ -118,7 +119,9 @@ class SimClient {
   template <typename Other>
   void On(const Other&) {}
   void GoOn(Eviction* eviction);
-  void GiveBack(const Chunks& chunks, OrderId order);
+  void GiveBack(const Chunks& chunks, OrderId order, bool lent = false);
+  // What is idle, for the time until its next turn.
+  void Lend();
   void GiveTokensBack();
   core::BufferReport Describe(uint32_t b);
   void Report();
@@ -141,6 +144,7 @@ class SimClient {
 
   std::vector<Buffer> buffers_;
   ChunkPurse idle_;
+  std::map<ChunkId, core::ChunkRef> lent_;
   Bytes held_;  // In chunks, of buffers and idle.
   size_t op_ = 0;
   bool waiting_ = false;  // An op waits for memory or copies.

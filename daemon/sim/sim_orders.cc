@@ -18,7 +18,10 @@ void SimClient::Take(const core::SessionAction& action) {
 }
 
 void SimClient::On(const core::Grant& grant) {
-  for (const core::ChunkRef& chunk : grant.chunks) held_ += chunk.size;
+  for (const core::ChunkRef& chunk : grant.chunks) {
+    held_ += chunk.size;
+    lent_.erase(chunk.id);
+  }
   if (request_ != grant.request) {
     idle_.Put(grant.chunks);
     return;
@@ -94,6 +97,21 @@ void SimClient::GoOn(Eviction* eviction) {
   to_core_(std::move(done));
 }
 
+void SimClient::On(const core::Regrant& regrant) {
+  for (ChunkId id : regrant.chunks) {
+    const auto it = lent_.find(id);
+    held_ += it->second.size;
+    idle_.Put({it->second});
+    lent_.erase(it);
+  }
+}
+
+void SimClient::Lend() {
+  const Chunks chunks = idle_.TakeAny(idle_.bytes());
+  for (const core::ChunkRef& chunk : chunks) lent_[chunk.id] = chunk;
+  GiveBack(chunks, OrderId(), /*lent=*/true);
+}
+
 void SimClient::On(const core::TrimOrder& order) {
   GiveBack(idle_.TakeAny(order.target), order.order);
   core::OrderDone done;
@@ -103,16 +121,18 @@ void SimClient::On(const core::TrimOrder& order) {
 }
 
 void SimClient::On(const core::ForgetOrder& order) {
+  for (ChunkId chunk : order.chunks) lent_.erase(chunk);
   to_core_(core::Forgotten{session_, order.order, {}});
 }
 
-void SimClient::GiveBack(const Chunks& chunks, OrderId order) {
+void SimClient::GiveBack(const Chunks& chunks, OrderId order, bool lent) {
   if (chunks.empty()) return;
   held_ -= TotalSize(chunks);
   core::Release release;
   release.session = session_;
   release.device = device_;
   release.order = order;
+  release.lent = lent;
   for (const core::ChunkRef& chunk : chunks) {
     release.chunks.push_back(chunk.id);
   }

@@ -169,6 +169,7 @@ MaybeInput Convert(const v1::Release& message, SessionId session) {
       release.orphan, ToBytes(message.orphan_bytes(), "release.orphan_bytes"));
   release.overdraft = message.overdraft();
   release.order = OrderId(message.order_id());
+  release.lent = message.lent();
   return core::Input(std::move(release));
 }
 

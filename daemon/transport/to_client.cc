@@ -46,6 +46,15 @@ v1::DaemonMessage ToMessage(const core::Grant& action, Epoch epoch,
   return message;
 }
 
+v1::DaemonMessage ToMessage(const core::Regrant& action, Epoch epoch) {
+  v1::DaemonMessage message;
+  v1::Regrant& regrant = *message.mutable_regrant();
+  regrant.set_epoch(epoch.value());
+  regrant.set_device(action.device);
+  for (ChunkId chunk : action.chunks) regrant.add_chunk_ids(chunk.value());
+  return message;
+}
+
 v1::DaemonMessage ToMessage(const core::Deny& action, Epoch epoch) {
   v1::DaemonMessage message;
   v1::Denied& denied = *message.mutable_denied();

@@ -165,6 +165,7 @@ class Runner {
     if (s == nullptr || !s->connected) return;
     const OrderId order(s->gate.order.value() - op.old);
     const absl::Duration computed = absl::Milliseconds(op.computed_ms);
+    if (op.computed_ms % 2 == 0) cluster_.Lend(*s);
     cluster_.Send(
         *s, TurnEnded{s->id, "host0", order, computed, true, computed / 2});
   }

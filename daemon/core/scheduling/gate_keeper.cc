@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/lending.h"
+
 namespace mets::core {
 namespace {
 
@@ -94,7 +96,11 @@ void GateKeeper::Advance(size_t index, bool changed) {
       opened.push_back(job);
     }
   }
-  for (GateOrder& order : orders) state_.Send(std::move(order));
+  for (GateOrder& order : orders) {
+    Session* session = state_.sessions.Find(order.session);
+    if (order.open && session != nullptr) RegrantLent(state_, index, *session);
+    state_.Send(std::move(order));
+  }
   TellVictims();
   for (const Job* job : opened) MakeRoom(index, *job);
 }

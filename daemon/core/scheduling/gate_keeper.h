@@ -13,7 +13,8 @@ namespace mets::core {
 // and says of each session when it may compute next (Session::not_before), so
 // that the buffers of those that wait are the first to leave. Where a quantum
 // begins, it has as much of them leave as the job has in swap space: what goes
-// out overlaps with what comes in, and ops find free memory.
+// out overlaps with what comes in, and ops find free memory. Whose gate opens gets
+// back what it has lent (lending.h).
 //
 // Not thread-safe. Borrows the state and the reclaimer.
 class GateKeeper {

@@ -41,14 +41,20 @@ void FakeCluster::Do(const SessionAction& action) {
   if (it == sessions_.end()) return;
   EXPECT_TRUE(it->second->connected) << "a message to a lost session";
   if (const auto* grant = std::get_if<Grant>(&action)) {
-    CheckChunkUse(*it->second, *grant);
+    CheckChunkUse(*it->second, grant->chunks);
+  } else if (const auto* regrant = std::get_if<Regrant>(&action)) {
+    std::vector<ChunkRef> chunks;
+    for (ChunkId id : regrant->chunks) chunks.push_back({id, chunks_[id].size});
+    EXPECT_FALSE(chunks.empty());
+    CheckChunkUse(*it->second, chunks);
   }
   it->second->inbox.push_back(action);
 }
 
 // Nobody else may hold what is granted, nor anyone of another domain know it.
-void FakeCluster::CheckChunkUse(const FakeSession& s, const Grant& grant) {
-  for (const ChunkRef& ref : grant.chunks) {
+void FakeCluster::CheckChunkUse(const FakeSession& s,
+                                const std::vector<ChunkRef>& granted) {
+  for (const ChunkRef& ref : granted) {
     FakeChunk& chunk = chunks_[ref.id];
     EXPECT_TRUE(chunk.ready) << "chunk " << ref.id;
     EXPECT_EQ(chunk.size, ref.size);
@@ -157,6 +163,8 @@ void FakeCluster::Advance(absl::Duration time) {
 void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
   if (const auto* grant = std::get_if<Grant>(&action)) {
     OnGrant(s, *grant);
+  } else if (const auto* regrant = std::get_if<Regrant>(&action)) {
+    OnRegrant(s, *regrant);
   } else if (const auto* deny = std::get_if<Deny>(&action)) {
     OnDeny(s, *deny);
   } else if (const auto* evict = std::get_if<EvictOrder>(&action)) {
@@ -177,6 +185,7 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
   } else if (const auto* gate = std::get_if<GateOrder>(&action)) {
     s.gate = *gate;
     if (gate->open || s.computes) return;
+    if (s.lends) Lend(s);
     Send(s, TurnEnded{s.id, gate->device, gate->order, absl::Milliseconds(10),
                       false, absl::Milliseconds(2)});
   }
@@ -201,6 +210,7 @@ void FakeCluster::OnGrant(FakeSession& s, const Grant& grant) {
   for (const ChunkRef& chunk : grant.chunks) {
     sum += chunk.size;
     EXPECT_EQ(s.known.count(chunk.id), 1u) << "no descriptor of " << chunk.id;
+    s.lent.erase(chunk.id);
   }
   // A pinned request may get its memory without the token.
   EXPECT_LE(grant.overdraft, wanted.overdraft);
@@ -220,6 +230,29 @@ void FakeCluster::OnGrant(FakeSession& s, const Grant& grant) {
   buffer.chunks = grant.chunks;
   buffer.last_use = now_;
   s.changed.insert(buffer.id);
+}
+
+void FakeCluster::Lend(FakeSession& s) {
+  if (s.cache.empty()) return;
+  Release release;
+  release.session = s.id;
+  release.device = kDevice;
+  release.lent = true;
+  for (const ChunkRef& chunk : s.cache) {
+    release.chunks.push_back(chunk.id);
+    chunks_[chunk.id].holder = SessionId();
+    s.lent.insert(chunk.id);
+  }
+  s.cache.clear();
+  Send(s, release);
+}
+
+void FakeCluster::OnRegrant(FakeSession& s, const Regrant& regrant) {
+  for (ChunkId id : regrant.chunks) {
+    EXPECT_EQ(s.known.count(id), 1u) << "no descriptor of " << id;
+    EXPECT_EQ(s.lent.erase(id), 1u) << id << " was not lent";
+    s.cache.push_back({id, chunks_[id].size});
+  }
 }
 
 void FakeCluster::OnDeny(FakeSession& s, const Deny& deny) {
@@ -330,6 +363,7 @@ void FakeCluster::OnForget(FakeSession& s, const ForgetOrder& order) {
   forgotten.order = order.order;
   for (ChunkId chunk : order.chunks) {
     EXPECT_NE(chunks_[chunk].holder, s.id) << "asked to forget " << chunk;
+    s.lent.erase(chunk);
     if (s.keeps) {
       forgotten.kept.push_back(chunk);
     } else {

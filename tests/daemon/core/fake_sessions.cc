@@ -102,6 +102,7 @@ void FakeCluster::Lose(FakeSession& s) {
   s.requests.clear();
   s.overdraft = 0;
   s.plan.reset();
+  s.lent.clear();
   Step(SessionLost{s.id});
 }
 
@@ -160,6 +161,7 @@ void FakeCluster::RestartCore(CoreConfig config) {
       }
     }
     s->cache.clear();
+    s->lent.clear();
     s->known.clear();
     s->extents.clear();
     records.push_back({s->id, s->domain, s->job, {{kDevice, s->held()}}});

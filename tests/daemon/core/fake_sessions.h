@@ -57,6 +57,7 @@ struct FakeSession {
 
   std::map<BufferId, FakeBuffer> buffers;
   std::vector<ChunkRef> cache;
+  std::set<ChunkId> lent;
   std::set<ChunkId> known;
   std::set<ExtentId> extents;
   std::set<BufferId> changed;
@@ -90,6 +91,7 @@ struct FakeSession {
   bool keeps = false;     // Keeps what it is to forget.
   bool computes = false;  // Never says that its turn has ended.
   bool planless = false;  // Follows no plan.
+  bool lends = true;      // Its cache, when its turn ends.
 
   std::deque<Input> to_core;
   std::deque<SessionAction> inbox;
@@ -143,6 +145,8 @@ class FakeCluster {
   // and brings one back into its cached chunks, as far as that is possible.
   void EvictByPlan(FakeSession& session, BufferId buffer, uint32_t logical);
   void RestoreByPlan(FakeSession& session, BufferId buffer);
+  // Gives its cache back for the time until its next turn.
+  void Lend(FakeSession& session);
   // Tells the core what has changed.
   void Report(FakeSession& session);
   void Send(FakeSession& session, Input input);
@@ -185,6 +189,7 @@ class FakeCluster {
   void Do(const PlanTask& task) { plan_tasks.push_back(task); }
   void Obey(FakeSession& s, const SessionAction& action);
   void OnGrant(FakeSession& s, const Grant& grant);
+  void OnRegrant(FakeSession& s, const Regrant& regrant);
   void OnDeny(FakeSession& s, const Deny& deny);
   void OnEvict(FakeSession& s, const EvictOrder& order);
   BufferResult EvictOne(FakeSession& s, const EvictOrder& order,
@@ -193,7 +198,7 @@ class FakeCluster {
   void OnTrim(FakeSession& s, const TrimOrder& order);
   void OnForget(FakeSession& s, const ForgetOrder& order);
   void OnRefuse(FakeSession& s, const Refuse& refuse);
-  void CheckChunkUse(const FakeSession& s, const Grant& grant);
+  void CheckChunkUse(const FakeSession& s, const std::vector<ChunkRef>& granted);
   void Write(const Slot& slot, Bytes size, const Content& content);
   void CheckRead(const Slot& slot, Bytes size, const Content& content);
   BufferReport Describe(const FakeBuffer& buffer) const;
