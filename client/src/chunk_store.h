@@ -13,6 +13,8 @@
 
 namespace mets::client {
 
+struct Buffer;
+
 // An imported chunk. Owned by its ChunkStore.
 struct Chunk {
   uint64_t id = 0;
@@ -23,6 +25,8 @@ struct Chunk {
   bool held = false;
   // Granted by an earlier daemon.
   bool orphan = false;
+  // The lent range in which it is still mapped; null: none.
+  Buffer* lent_in = nullptr;
 };
 using ChunkSet = std::vector<Chunk*>;
 

@@ -77,7 +77,7 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
       gate_(
           options_.id,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
-          [this] { return NothingPinned(); }, &waits_),
+          [this] { return NothingPinned(); }, [this] { Lend(); }, &waits_),
       step_watch_(options_.id),
       slabs_(granularity_),
       plan_runner_({[this](uint64_t buffer, const v1::Slot& slot) {

@@ -143,6 +143,16 @@ class Device {
   void EndPlan();
   // Gives back up to `target` bytes of cached memory.
   void Trim(Bytes target, uint64_t order_id);
+
+  // --- lending (device_lend.cc)
+  // Gives back what is free, for the time until the process's next turn. Cached
+  // ranges stay mapped; nothing may touch them meanwhile.
+  void Lend();
+  // The daemon has granted these chunks, which had been lent: ranges that are
+  // whole again are cached.
+  void Regrant(const v1::Regrant& regrant);
+
+  // --- orders that make the process forget; one thread at a time
   // Forgets a chunk; false when it is held.
   bool Forget(uint64_t chunk_id);
   void ForgetExtent(uint64_t extent_id);
@@ -298,6 +308,20 @@ class Device {
   void PutIdle(const ChunkSet& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutIdle(Buffer* range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Lending (device_lend.cc).
+  // A chunk that is the process's again, or goes away, is mapped in no lent
+  // range: ends the loan of those ranges.
+  void EndLoans(const std::vector<Buffer*>& ranges)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lending_) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndAllLoans();
+  // Takes them off the list; they stay mapped.
+  void Unlist(const std::vector<Buffer*>& ranges)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lending_, mutex_);
+  // Once some chunks are held again: caches the ranges of which all are;
+  // `broken` are those of which a part is.
+  void CacheWhatIsWhole(std::vector<Buffer*>* broken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lending_, mutex_);
+
   // Reports (device_report.cc).
   void SendLocked(v1::ClientMessage message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -350,12 +374,14 @@ class Device {
 
   absl::Mutex plan_mutex_;  // Of who begins or ends a plan. Before all others.
   absl::Mutex evicting_;    // Before mutex_; held over a copy.
+  absl::Mutex lending_;     // Before mutex_; held while lent ranges are unmapped.
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
   BufferPool buffers_ ABSL_GUARDED_BY(mutex_);
   ChunkStore chunks_ ABSL_GUARDED_BY(mutex_);
   ExtentStore extents_ ABSL_GUARDED_BY(mutex_);
   RangeCache cache_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Buffer*> lent_ ABSL_GUARDED_BY(mutex_);  // Ranges, oldest first.
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
   // Slot of the present epoch → the buffer whose `slot` it is.
   absl::flat_hash_map<uint64_t, uint64_t> slot_owners_ ABSL_GUARDED_BY(mutex_);

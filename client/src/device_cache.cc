@@ -26,7 +26,9 @@ absl::StatusOr<Grant> Device::Hold(const std::vector<uint64_t>& ids,
                                    const std::vector<uint32_t>& range_chunks) {
   Grant grant;
   size_t next = 0;
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lending(&lending_);
+  std::vector<Buffer*> lent;
+  absl::ReleasableMutexLock lock(&mutex_);
   for (uint64_t id : ids) {
     Chunk* chunk = chunks_.Find(id);
     if (chunk == nullptr || chunk->held) {
@@ -34,6 +36,7 @@ absl::StatusOr<Grant> Device::Hold(const std::vector<uint64_t>& ids,
           absl::StrCat("metsd granted chunk ", id, ", which is ",
                        chunk == nullptr ? "unknown" : "in use"));
     }
+    if (chunk->lent_in != nullptr) lent.push_back(chunk->lent_in);
   }
   for (uint32_t count : range_chunks) {
     ChunkSet& range = grant.ranges.emplace_back();
@@ -42,6 +45,8 @@ absl::StatusOr<Grant> Device::Hold(const std::vector<uint64_t>& ids,
       chunks_.Hold(range.back());
     }
   }
+  lock.Release();
+  EndLoans(lent);
   return grant;
 }
 
@@ -197,12 +202,20 @@ void Device::Trim(Bytes target, uint64_t order_id) {
 }
 
 bool Device::Forget(uint64_t chunk_id) {
+  absl::MutexLock lending(&lending_);
   ChunkHandle handle;
+  std::vector<Buffer*> lent;
   {
     absl::MutexLock lock(&mutex_);
     Chunk* chunk = chunks_.Find(chunk_id);
     if (chunk == nullptr) return true;
     if (chunk->held) return false;
+    if (chunk->lent_in != nullptr) lent.push_back(chunk->lent_in);
+  }
+  EndLoans(lent);
+  {
+    absl::MutexLock lock(&mutex_);
+    Chunk* chunk = chunks_.Find(chunk_id);
     handle = chunk->handle;
     chunks_.Erase(chunk);
   }

@@ -159,6 +159,7 @@ void Device::Mute() {
     step_meter_.Forget();
   }
   EndPlan();
+  EndAllLoans();
 }
 
 void Device::SendSnapshot(bool last) {

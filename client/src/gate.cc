@@ -24,10 +24,12 @@ int64_t NowNs() {
 
 }  // namespace
 
-Gate::Gate(std::string device, Send send, Quiet quiet, WaitClock* waits)
+Gate::Gate(std::string device, Send send, Quiet quiet, BeforeEnd before_end,
+           WaitClock* waits)
     : device_(std::move(device)),
       send_(std::move(send)),
       quiet_(std::move(quiet)),
+      before_end_(std::move(before_end)),
       waits_(*waits) {}
 
 void Gate::Enter() {
@@ -109,6 +111,7 @@ void Gate::TryFinish() {
   if (uncounted_ && !quiet_()) return;
   uncounted_ = false;
   told_ended_ = true;
+  before_end_();
   v1::ClientMessage message;
   v1::TurnEnded* ended = message.mutable_turn_ended();
   ended->set_device(device_);

@@ -29,13 +29,16 @@ namespace mets::client {
 // the step's end); closed. An open turn or quantum ends by itself when no op
 // has run for as long as the order says.
 //
-// Thread-safe. `send` and `quiet` are called with the gate's lock; `waits`
-// counts how long ops wait here.
+// Thread-safe. `send`, `quiet` and `before_end` (before the daemon is told that a
+// turn has ended) are called with the gate's lock; `waits` counts how long ops
+// wait here.
 class Gate {
  public:
   using Send = std::function<void(v1::ClientMessage)>;
   using Quiet = std::function<bool()>;
-  Gate(std::string device, Send send, Quiet quiet, WaitClock* waits);
+  using BeforeEnd = std::function<void()>;
+  Gate(std::string device, Send send, Quiet quiet, BeforeEnd before_end,
+       WaitClock* waits);
 
   bool gating() const { return gating_.load(std::memory_order_relaxed); }
   // Waits until an op may start, and counts it: each Enter has its Leave.
@@ -77,6 +80,7 @@ class Gate {
   const std::string device_;
   const Send send_;
   const Quiet quiet_;
+  const BeforeEnd before_end_;
   std::atomic<bool> gating_{false};
   std::atomic<uint64_t> word_{0};
   std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.

@@ -290,6 +290,8 @@ void Session::Dispatch(v1::DaemonMessage message) {
       return OnDeviceReady(message.device_ready());
     case v1::DaemonMessage::kSetLimits:
       return OnSetLimits(message.set_limits());
+    case v1::DaemonMessage::kRegrant:
+      return OnRegrant(message.regrant());
     case v1::DaemonMessage::kGate:
       return OnGate(message.gate());
     case v1::DaemonMessage::kNotice:
@@ -330,6 +332,12 @@ void Session::OnRecord(const v1::Record& record) {
   chunk->set_data(trace::FormatError("the process does not use the device"));
   chunk->set_last(true);
   Send(std::move(message));
+}
+
+void Session::OnRegrant(const v1::Regrant& regrant) {
+  if (Device* device = FindDevice(Devices(), regrant.device())) {
+    device->Regrant(regrant);
+  }
 }
 
 void Session::OnGate(const v1::Gate& gate) {

@@ -77,6 +77,7 @@ class Session : public Uplink {
   void OnDeviceReady(const v1::DeviceReady& ready);
   void OnRecord(const v1::Record& record);
   void OnSetLimits(const v1::SetLimits& limits);
+  void OnRegrant(const v1::Regrant& regrant);
   void OnGate(const v1::Gate& gate);
   void OnBroken();
   absl::StatusOr<Device*> MakeDevice(Attachment& attachment)

@@ -2,6 +2,7 @@
 #ifndef METS_TESTS_CLIENT_FAKE_UPLINK_H_
 #define METS_TESTS_CLIENT_FAKE_UPLINK_H_
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -97,6 +98,24 @@ class FakeUplink : public Uplink {
     absl::MutexLock lock(&mutex_);
     free_.clear();
     held_.clear();
+  }
+
+  // Grants chunks that were lent, as metsd would.
+  void Regrant(Device& device, const std::vector<uint64_t>& ids) {
+    v1::Regrant regrant;
+    {
+      absl::MutexLock lock(&mutex_);
+      for (uint64_t id : ids) {
+        std::vector<uint64_t>& free = free_[sizes_.at(id)];
+        const auto it = std::find(free.begin(), free.end(), id);
+        METS_CHECK(it != free.end()) << "chunk " << id << " is in use";
+        free.erase(it);
+        held_[id] = true;
+        used_ += Bytes(sizes_.at(id));
+        regrant.add_chunk_ids(id);
+      }
+    }
+    device.Regrant(regrant);
   }
 
   // A new slot in this epoch's extent.

@@ -80,6 +80,7 @@ class GateTest : public testing::Test {
 
   uint64_t order_ = 0;
   absl::Duration stalled_;  // Of the last turn that Told has seen.
+  std::vector<size_t> told_before_end_;  // Messages, at each end of a turn.
   std::atomic<bool> quiet_{true};
   absl::Mutex mutex_;
   std::deque<v1::ClientMessage> sent_;
@@ -89,7 +90,12 @@ class GateTest : public testing::Test {
                absl::MutexLock lock(&mutex_);
                sent_.push_back(std::move(m));
              },
-             [this] { return quiet_.load(); }, &waits_};
+             [this] { return quiet_.load(); },
+             [this] {
+               absl::MutexLock lock(&mutex_);
+               told_before_end_.push_back(sent_.size());
+             },
+             &waits_};
 };
 
 TEST_F(GateTest, IsOpenAndDoesNotCountUntilItIsTold) {
@@ -103,6 +109,18 @@ TEST_F(GateTest, ClosesAtOnceWhenNothingRuns) {
   CloseNow();
   EXPECT_TRUE(gate_.gating());
   EXPECT_EQ(Told(), "E");
+}
+
+TEST_F(GateTest, WhatComesBeforeTheEndOfATurnComesBeforeItIsTold) {
+  Quantum();
+  gate_.Enter();
+  CloseNow();
+  EXPECT_TRUE(told_before_end_.empty());
+  gate_.Leave();
+  EXPECT_EQ(told_before_end_, std::vector<size_t>{0});
+  EXPECT_EQ(Told(), "E");
+  gate_.Poll();
+  EXPECT_EQ(told_before_end_.size(), 1u);
 }
 
 TEST_F(GateTest, AWaitingOpAsksForItsTurnOnceAndStartsWithIt) {
