@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "client/loader/mets_api.h"
 #include "tf_allocator/core/held_buffers.h"
-#include "tf_allocator/core/mets_api.h"
 
 namespace mets {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "client/loader/mets_api.h"
 #include "tf_allocator/core/device_memory.h"
 #include "tf_allocator/core/kernel_table.h"
-#include "tf_allocator/core/mets_api.h"
 
 namespace mets {
 

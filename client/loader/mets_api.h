@@ -1,8 +1,8 @@
 // The functions of libmets, taken with dlsym from a library opened with
-// RTLD_DEEPBIND: TensorFlow's process has its own gRPC, protobuf and Abseil,
-// which libmets' must not meet.
-#ifndef METS_TF_ALLOCATOR_CORE_METS_API_H_
-#define METS_TF_ALLOCATOR_CORE_METS_API_H_
+// RTLD_DEEPBIND: a framework's process may have its own gRPC, protobuf and
+// Abseil, which libmets' must not meet.
+#ifndef METS_CLIENT_LOADER_METS_API_H_
+#define METS_CLIENT_LOADER_METS_API_H_
 
 #include <string>
 
@@ -28,6 +28,9 @@ struct MetsApi {
   decltype(&mets_op_detach) op_detach = nullptr;
   decltype(&mets_recording) recording = nullptr;
   decltype(&mets_op_name) op_name = nullptr;
+  decltype(&mets_gate_enter) gate_enter = nullptr;
+  decltype(&mets_gate_leave) gate_leave = nullptr;
+  decltype(&mets_step_hint) step_hint = nullptr;
   decltype(&mets_get_stats) get_stats = nullptr;
   decltype(&mets_reset_peak) reset_peak = nullptr;
 };
@@ -43,4 +46,4 @@ std::string LibmetsPath(const std::string& folder);
 
 }  // namespace mets
 
-#endif  // METS_TF_ALLOCATOR_CORE_METS_API_H_
+#endif  // METS_CLIENT_LOADER_METS_API_H_

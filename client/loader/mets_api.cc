@@ -1,4 +1,4 @@
-#include "tf_allocator/core/mets_api.h"
+#include "client/loader/mets_api.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -32,6 +32,9 @@ std::string TakeAll(void* library, MetsApi* api) {
   Take(library, "mets_op_detach", &api->op_detach, &missing);
   Take(library, "mets_recording", &api->recording, &missing);
   Take(library, "mets_op_name", &api->op_name, &missing);
+  Take(library, "mets_gate_enter", &api->gate_enter, &missing);
+  Take(library, "mets_gate_leave", &api->gate_leave, &missing);
+  Take(library, "mets_step_hint", &api->step_hint, &missing);
   Take(library, "mets_get_stats", &api->get_stats, &missing);
   Take(library, "mets_reset_peak", &api->reset_peak, &missing);
   return missing;
