@@ -14,7 +14,7 @@
 // smallest large allocation. FAKE_METS_POOL: bytes that may be live and
 // resident; beyond, allocations fail. FAKE_METS_KIND: the device's kind.
 // FAKE_METS_OPEN: an error text; opening fails with it. FAKE_METS_REPORT=1: a
-// line with counts on stderr at exit.
+// line with counts on stderr at exit. FAKE_METS_CALLS=1: see fake_calls.h.
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "client/include/mets/mets.h"
+#include "tests/tf_allocator/fake_calls.h"
 
 namespace {
 
@@ -273,8 +274,10 @@ mets_status mets_open(const mets_open_options*, mets_client** client) {
 
 void mets_close(mets_client* client) { --client->uses; }
 
-mets_status mets_device_open(mets_client*, const char*, mets_device_mode,
-                             mets_device** device) {
+mets_status mets_device_open(mets_client*, const char* id,
+                             mets_device_mode mode, mets_device** device) {
+  NoteCall(std::string("device ") + (id == nullptr ? "-" : id) +
+           (mode == METS_GATED ? " gated" : ""));
   *device = &g_device;
   return METS_OK;
 }
@@ -298,6 +301,9 @@ mets_status mets_alloc(mets_device*, const mets_alloc_options* options,
                 "fake pool full: asked for " + std::to_string(options->bytes) +
                     " bytes of " + std::to_string(g_fake->pool));
   }
+  NoteCall("alloc " + std::to_string(options->bytes) +
+               (options->mobility == METS_HELD ? " held" : ""),
+           options->stream);
   Buffer b;
   b.bytes = options->bytes;
   b.offset = TakeRangeLocked(PageCeil(b.bytes));
@@ -323,8 +329,9 @@ mets_status mets_alloc(mets_device*, const mets_alloc_options* options,
   return METS_OK;
 }
 
-void mets_free(mets_device*, void* address, mets_stream) {
+void mets_free(mets_device*, void* address, mets_stream stream) {
   if (address == nullptr) return;
+  NoteCall("free", stream);
   std::lock_guard<std::mutex> lock(g_fake->mutex);
   Buffer* b = FindLocked(address);
   if (b == nullptr || g_fake->user + b->offset != address) std::abort();
@@ -400,8 +407,9 @@ mets_status mets_op_begin(mets_device*, mets_stream,
   return METS_OK;
 }
 
-void mets_op_end(mets_op* op, mets_stream) {
+void mets_op_end(mets_op* op, mets_stream stream) {
   if (op == nullptr) return;
+  NoteCall("op", stream);
   if (t_op == op) t_op = op->outer;
   std::lock_guard<std::mutex> lock(g_fake->mutex);
   if (op->bytes > op->wanted) ++g_fake->outgrown;
