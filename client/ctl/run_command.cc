@@ -21,6 +21,7 @@ namespace {
 
 constexpr char kPluginName[] = "libmets_tensorflow.so";
 constexpr char kPluginVariable[] = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH";
+constexpr char kPythonVariable[] = "PYTHONPATH";
 
 absl::Status AddAmount(const char* option, const char* variable,
                        const std::string& value, Environment* environment) {
@@ -65,7 +66,8 @@ absl::Status CheckGuarantee(const RunOptions& options) {
 
 absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
                                             const std::string& run_dir,
-                                            const std::string& plugin) {
+                                            const Installation& installation,
+                                            const std::string& python_path) {
   Environment environment;
   environment.emplace_back("METS_RUN_DIR", run_dir);
   if (!options.job.empty()) {
@@ -89,26 +91,47 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
     environment.emplace_back("METS_WEIGHT", absl::StrCat(*options.weight));
   }
   METS_RETURN_IF_ERROR(AddWait(options.wait, &environment));
-  if (!plugin.empty()) environment.emplace_back(kPluginVariable, plugin);
+  if (!installation.plugin.empty()) {
+    environment.emplace_back(kPluginVariable, installation.plugin);
+  }
+  if (!installation.python.empty()) {
+    environment.emplace_back(
+        kPythonVariable,
+        absl::StrCat(installation.python, python_path.empty() ? "" : ":",
+                     python_path));
+  }
+  if (!installation.lib.empty()) {
+    environment.emplace_back("METS_LIBRARY_DIR", installation.lib);
+  }
   return environment;
 }
 
-std::string FindPlugin() {
+Installation FindInstallation() {
   char self[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
-  if (size <= 0 || size == sizeof(self)) return "";
+  if (size <= 0 || size == sizeof(self)) return {};
   std::string prefix(self, size);
   for (int i = 0; i < 2; ++i) prefix.resize(prefix.rfind('/'));
-  const std::string plugin = absl::StrCat(prefix, "/lib/", kPluginName);
-  return access(plugin.c_str(), R_OK) == 0 ? plugin : "";
+  const auto readable = [&](absl::string_view name) {
+    return access(absl::StrCat(prefix, name).c_str(), R_OK) == 0;
+  };
+  Installation found;
+  const std::string plugin = absl::StrCat("/lib/", kPluginName);
+  if (readable(plugin)) found.plugin = prefix + plugin;
+  if (readable("/python/mets/torch.py")) found.python = prefix + "/python";
+  if (readable("/lib/libmets_torch.so")) found.lib = prefix + "/lib";
+  return found;
 }
 
 absl::Status RunCommand(const RunOptions& options, const std::string& run_dir) {
-  const std::string plugin = FindPlugin();
-  METS_ASSIGN_OR_RETURN(const Environment environment,
-                        MakeEnvironment(options, run_dir, plugin));
+  const Installation installation = FindInstallation();
+  const char* python_path = std::getenv(kPythonVariable);
+  METS_ASSIGN_OR_RETURN(
+      const Environment environment,
+      MakeEnvironment(options, run_dir, installation,
+                      python_path == nullptr ? "" : python_path));
   METS_RETURN_IF_ERROR(CheckSocket(run_dir, "fd.sock"));
-  if (plugin.empty()) {
+  if (installation.plugin.empty()) {
     std::fprintf(stderr,
                  "metsctl: %s is not installed beside metsctl: TensorFlow "
                  "programs will run without METS\n",

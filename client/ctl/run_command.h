@@ -23,18 +23,24 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
+// What lies beside this program (../lib, ../python); empty: not there.
+struct Installation {
+  std::string plugin;  // TensorFlow's
+  std::string python;  // Folder of the package `mets`
+  std::string lib;     // Folder of libmets_torch.so, which that opens
+};
+Installation FindInstallation();
+
 // What is put into the environment of the program.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// Checks every option and says what it becomes. INVALID_ARGUMENT names the
-// option and what is accepted.
+// Checks every option and says what it becomes. `python_path` is what
+// PYTHONPATH says so far. INVALID_ARGUMENT names the option and what is
+// accepted.
 absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
                                             const std::string& run_dir,
-                                            const std::string& plugin);
-
-// Where the TensorFlow plug-in lies beside this program (../lib); empty when
-// there is none.
-std::string FindPlugin();
+                                            const Installation& installation,
+                                            const std::string& python_path);
 
 // Checks the options and that the daemon can be reached, then becomes the
 // program. Returns only when that fails.

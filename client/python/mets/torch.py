@@ -83,8 +83,9 @@ def _is_set(variable: str) -> bool:
 def _find_library() -> str | None:
     """The path of libmets_torch.so; None when it is nowhere."""
     package = pathlib.Path(__file__).absolute().parent
+    source = package.resolve().parent.parent.parent
     folders = [package / "lib", package.parent.parent / "lib",
-               package.resolve().parents[2] / "build" / "lib"]
+               source / "build" / "lib"]
     named = os.environ.get("METS_LIBRARY_DIR", "")
     if named:
         folders = [pathlib.Path(named)]

@@ -8,6 +8,7 @@
 namespace mets::ctl {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -19,13 +20,13 @@ RunOptions Options() {
 }
 
 std::string ErrorOf(const RunOptions& options) {
-  const auto environment = MakeEnvironment(options, "/run/mets", "");
+  const auto environment = MakeEnvironment(options, "/run/mets", {}, "");
   EXPECT_TRUE(absl::IsInvalidArgument(environment.status()));
   return std::string(environment.status().message());
 }
 
 TEST(RunCommandTest, OnlyTheRunDirWhenNothingIsGiven) {
-  EXPECT_THAT(*MakeEnvironment(Options(), "/run/x", ""),
+  EXPECT_THAT(*MakeEnvironment(Options(), "/run/x", {}, "/mine"),
               ElementsAre(Pair("METS_RUN_DIR", "/run/x")));
 }
 
@@ -38,12 +39,22 @@ TEST(RunCommandTest, EveryOptionBecomesItsVariable) {
   options.weight = 4;
   options.wait = "forever";
   EXPECT_THAT(
-      *MakeEnvironment(options, "/run/mets", "/lib/plugin.so"),
+      *MakeEnvironment(options, "/run/mets", {"/lib/plugin.so", "", ""}, ""),
       ElementsAre(Pair("METS_RUN_DIR", "/run/mets"), Pair("METS_JOB", "bert"),
                   Pair("METS_LIMIT", "2GiB"), Pair("METS_GUARANTEE", "512MiB"),
                   Pair("METS_PRIORITY", "-3"), Pair("METS_WEIGHT", "4"),
                   Pair("METS_WAIT", "forever"),
                   Pair("TF_PLUGGABLE_DEVICE_LIBRARY_PATH", "/lib/plugin.so")));
+}
+
+TEST(RunCommandTest, PythonFindsThePackageBeforeItsOwnPath) {
+  const Installation installation{"", "/mets/python", "/mets/lib"};
+  EXPECT_THAT(*MakeEnvironment(Options(), "/run/x", installation, ""),
+              ElementsAre(Pair("METS_RUN_DIR", "/run/x"),
+                          Pair("PYTHONPATH", "/mets/python"),
+                          Pair("METS_LIBRARY_DIR", "/mets/lib")));
+  EXPECT_THAT(*MakeEnvironment(Options(), "/run/x", installation, "/a:/b"),
+              Contains(Pair("PYTHONPATH", "/mets/python:/a:/b")));
 }
 
 TEST(RunCommandTest, BadOptionsAreNamed) {
