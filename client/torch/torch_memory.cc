@@ -5,6 +5,9 @@
 namespace mets {
 namespace {
 
+// As PyTorch's own allocator aligns: kernels are chosen by it.
+constexpr uint64_t kAlign = 512;
+
 // NULL is host order in METS, and the legacy default stream in CUDA, which also
 // calls it 1 (CU_STREAM_LEGACY).
 mets_stream ToMets(void* stream) {
@@ -43,6 +46,7 @@ bool TorchMemory::Allocate(size_t bytes, int index, void* stream,
   }
   mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
   options.bytes = bytes;
+  options.align = kAlign;
   options.stream = ToMets(stream);
   options.mobility = METS_HELD;
   const mets_status status = api_.alloc(device_, &options, address);
