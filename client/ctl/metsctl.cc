@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/admin_client.h"
+#include "client/ctl/bench/bench_command.h"
+#include "client/ctl/bench/bench_worker.h"
 #include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
 #include "client/ctl/status_text.h"
@@ -29,6 +31,8 @@ struct Arguments {
   RunOptions run;
   RecordOptions record;
   double record_seconds = 0;
+  BenchOptions bench;
+  bool bench_worker = false;
 };
 
 absl::Status Show(const Arguments& arguments, Parts parts) {
@@ -122,6 +126,25 @@ CLI::App* AddRecord(CLI::App& app, Arguments* arguments) {
   return command;
 }
 
+CLI::App* AddBench(CLI::App& app, Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure copies, allocations and hand-overs on an idle device");
+  command
+      ->add_option("--device", arguments->bench.device,
+                   "The device; default: the first")
+      ->type_name("ID");
+  command
+      ->add_option(
+          "--move", arguments->bench.move,
+          "What a hand-over moves each way; default 8GiB, or what pool "
+          "and swap space allow")
+      ->type_name("SIZE");
+  command->add_flag("--json", arguments->bench.json, "Print JSON");
+  // Its own processes; see BenchWorker.
+  command->add_flag("--worker", arguments->bench_worker)->group("");
+  return command;
+}
+
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "metsctl: %s\n", std::string(status.message()).c_str());
@@ -146,6 +169,7 @@ int RunMetsctl(int argc, const char* const* argv) {
   CLI::App* limit = AddLimit(app, &arguments);
   CLI::App* run = AddRun(app, &arguments);
   CLI::App* record = AddRecord(app, &arguments);
+  CLI::App* bench = AddBench(app, &arguments);
   // CLI11 reports by exceptions; they end here.
   try {
     app.parse(argc, argv);
@@ -156,6 +180,10 @@ int RunMetsctl(int argc, const char* const* argv) {
   if (devices->parsed()) return Report(Show(arguments, {true, false, false}));
   if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
   if (limit->parsed()) return Report(SetLimit(arguments));
+  if (bench->parsed()) {
+    if (arguments.bench_worker) return ServeBench(/*fd=*/0);
+    return Report(BenchCommand(arguments.bench, FindRunDir(arguments.run_dir)));
+  }
   if (record->parsed()) {
     if (arguments.record_seconds > 0) {
       arguments.record.limit = absl::Seconds(arguments.record_seconds);

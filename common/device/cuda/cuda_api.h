@@ -55,6 +55,12 @@ struct CudaFunction<CUresult(A...)> {
   X(cuMemMap)                          \
   X(cuMemUnmap)                        \
   X(cuMemSetAccess)                    \
+  X(cuMemAlloc)                        \
+  X(cuMemFree)                         \
+  X(cuMemAllocAsync)                   \
+  X(cuMemFreeAsync)                    \
+  X(cuMemHostAlloc)                    \
+  X(cuMemFreeHost)                     \
   X(cuMemHostRegister)                 \
   X(cuMemHostUnregister)               \
   X(cuMemcpyHtoDAsync)                 \

@@ -2,6 +2,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/device/cuda/cuda_api.h"
+#include "common/device/cuda/cuda_bus_probe.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/cuda_map_driver.h"
 #include "common/device/cuda/cuda_pool_driver.h"
@@ -38,6 +39,13 @@ absl::StatusOr<std::unique_ptr<MapDriver>> OpenCudaMap(const std::string& id) {
   METS_ASSIGN_OR_RETURN(const CudaApi* api, LoadCudaApi());
   METS_ASSIGN_OR_RETURN(const CudaDevice device, FindCudaDevice(*api, id));
   return CudaMapDriver::Create(*api, device, CudaMapOptions());
+}
+
+absl::StatusOr<std::unique_ptr<BusProbe>> OpenCudaBusProbe(
+    const std::string& id, Bytes size) {
+  METS_ASSIGN_OR_RETURN(const CudaApi* api, LoadCudaApi());
+  METS_ASSIGN_OR_RETURN(const CudaDevice device, FindCudaDevice(*api, id));
+  return CudaBusProbe::Create(*api, device, size);
 }
 
 }  // namespace mets

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/bytes.h"
+#include "common/device/bus_probe.h"
 #include "common/device/map_driver.h"
 #include "common/device/pool_driver.h"
 
@@ -39,6 +40,10 @@ absl::StatusOr<std::unique_ptr<PoolDriver>> OpenCudaPool(const std::string& id,
 // A client's view, in the process's primary context, which is made if there is
 // none. NOT_FOUND when CUDA_VISIBLE_DEVICES hides the device.
 absl::StatusOr<std::unique_ptr<MapDriver>> OpenCudaMap(const std::string& id);
+
+// Plain copies and allocations of a device, for comparison.
+absl::StatusOr<std::unique_ptr<BusProbe>> OpenCudaBusProbe(
+    const std::string& id, Bytes size);
 
 }  // namespace mets
 

@@ -29,4 +29,9 @@ absl::StatusOr<std::unique_ptr<MapDriver>> OpenCudaMap(const std::string&) {
   return NotBuilt();
 }
 
+absl::StatusOr<std::unique_ptr<BusProbe>> OpenCudaBusProbe(const std::string&,
+                                                           Bytes) {
+  return NotBuilt();
+}
+
 }  // namespace mets

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -342,6 +343,42 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size,
          MAP_SHARED | MAP_FIXED, mapping.fd, 0);
     mapping.accessible = true;
   }
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr* memory, size_t size) {
+  FAKE_BEGIN(cuMemAlloc);
+  FAKE_CHECK_CONTEXT();
+  *memory = reinterpret_cast<CUdeviceptr>(std::malloc(size));
+  S().mappings[*memory] = {size, -1, true};
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr memory) {
+  FAKE_BEGIN(cuMemFree);
+  if (S().mappings.erase(memory) == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::free(Pointer(memory));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t size, CUstream) {
+  FAKE_BEGIN(cuMemAllocAsync);
+  return cuMemAlloc(memory, size);
+}
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream) {
+  FAKE_BEGIN(cuMemFreeAsync);
+  return cuMemFree(memory);
+}
+CUresult cuMemHostAlloc(void** memory, size_t size, unsigned) {
+  FAKE_BEGIN(cuMemHostAlloc);
+  FAKE_CHECK_CONTEXT();
+  *memory = std::malloc(size);
+  S().registered[static_cast<char*>(*memory)] = size;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void* memory) {
+  FAKE_BEGIN(cuMemFreeHost);
+  if (S().registered.erase(static_cast<char*>(memory)) == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::free(memory);
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostRegister(void* address, size_t size, unsigned) {
