@@ -70,15 +70,13 @@ class Job:
             command, stdout=self._file, stderr=subprocess.STDOUT,
             start_new_session=True, env=dict(os.environ, **(env or {})))
 
-    def wait(self, deadline):
-        try:
-            code = self.process.wait(max(deadline - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired as late:
-            raise Failed(f"{self.log.name}: not done in time\n"
-                         f"{tail(self.log)}") from late
-        if code != 0:
+    def done(self):
+        """Whether it has ended well; raises Failed when it has not."""
+        code = self.process.poll()
+        if code:
             raise Failed(f"{self.log.name}: exit status {code}\n"
                          f"{tail(self.log)}")
+        return code == 0
 
     def kill(self):
         try:
@@ -187,8 +185,12 @@ class Lab:
         if self.arguments.dry_run:
             return []
         try:
-            for job, _ in jobs:
-                job.wait(self.deadline)
+            while not all([job.done() for job, _ in jobs]):
+                if time.monotonic() > self.deadline:
+                    raise Failed("not done in time\n" + "\n".join(
+                        f"{job.log.name}: {tail(job.log, 3)}"
+                        for job, _ in jobs))
+                time.sleep(0.02)
             return [json.loads(out.read_text("utf-8")) for _, out in jobs]
         finally:
             for job, _ in jobs:
@@ -298,6 +300,7 @@ class Killer(threading.Thread):
         self._random = random.Random(0)
         self.stop = threading.Event()
         self.kills = 0
+        self.failed = False
 
     def run(self):
         while not self.stop.is_set():
@@ -309,10 +312,14 @@ class Killer(threading.Thread):
                    and not self.stop.wait(0.05)):
                 pass
             self.stop.wait(self._random.uniform(0.05, 1.5))
-            alive = job.process.poll() is None and "step " in tail(job.log)
+            computed = job.process.poll() is None and "step " in tail(job.log)
+            done = self.stop.is_set()
             job.kill()
-            if not alive:
-                break  # It failed, or the pair is done.
+            if done:
+                break
+            if not computed:
+                self.failed = True  # By itself: not started again.
+                break
             self.kills += 1
 
 
@@ -332,7 +339,7 @@ def pair_kill(lab):
             killer.stop.set()
             killer.join()
     figures = pair_figures(lab, results, alone_sum(lab))
-    return dict(figures, kills=killer.kills)
+    return dict(figures, kills=killer.kills, third_failed=killer.failed)
 
 
 def pair_cut(lab):
