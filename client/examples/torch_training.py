@@ -5,8 +5,8 @@
     metsctl run --job second -- python torch_training.py &
     metsctl jobs
 
-Two lines make an ordinary program one that takes turns: `enable` before anything
-is on the GPU, and `step` around what computes there. Without metsd, or with
+Two lines make an ordinary program one that takes turns: `enable` before
+anything is on the GPU, and `step` around what computes there. Without metsd, or with
 METS_DISABLE=1, it is an ordinary program again.
 """
 

@@ -15,8 +15,8 @@ program has the turn for.
 
 Without METS (METS_DISABLE=1, no metsd) all of this does nothing, and PyTorch is
 as it was. With it, PyTorch's own statistics of GPU memory
-(torch.cuda.memory_allocated() and the like) are not to be had: see `stats`. CUDA
-graphs are refused.
+(torch.cuda.memory_allocated() and the like) are not to be had: see `stats`.
+CUDA graphs are refused.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def enable(device: int | None = None, required: bool | None = None) -> bool:
         None: whether METS_REQUIRED=1. Otherwise one line on stderr says why,
         and PyTorch stays as it was.
 
-    Returns whether METS is in use; False with METS_DISABLE=1. Blocks for at most
-    10 s. Raises RuntimeError, always, when CUDA is initialized already, another
+    Returns whether METS is in use; False with METS_DISABLE=1. Blocks for at
+    most 10 s. Raises RuntimeError, always, when CUDA is initialized already, another
     allocator is set, or METS is enabled for another device.
     """
     global _shim, _device

@@ -4,7 +4,7 @@
 
 Experiments, by the names that --only takes:
 
-    alone       both trainings (seeds 0 and 1) one after the other, stock PyTorch
+    alone       both trainings (seeds 0, 1) one after the other, stock PyTorch
     alone_mets  the first alone with METS: what METS itself costs
     pair        both at once with METS, in a pool where by turns they fit
     pair_input  the same with input work, and one of them stock with it

@@ -1,8 +1,8 @@
 """One ResNet-50 training on synthetic images, with and without METS.
 
-Writes a JSON object to --out: `losses` and `step_seconds` of the measured steps,
-`seconds` of all of them, `begin` and `end` (seconds since 1970), `sha256` of all
-parameters and buffers of the model afterwards, `peak_bytes` and
+Writes a JSON object to --out: `losses` and `step_seconds` of the measured
+steps, `seconds` of all of them, `begin` and `end` (seconds since 1970),
+`sha256` of all parameters and buffers of the model afterwards, `peak_bytes` and
 `persistent_bytes` (live between steps) and, with --mets, `mets`, what
 mets.torch.stats() says at the end. Equal arguments give equal bits.
 """
@@ -165,7 +165,8 @@ def parse():
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=20, help="measured ones")
-    parser.add_argument("--warmup", type=int, default=3, help="steps before (>0)")
+    parser.add_argument("--warmup", type=int, default=3,
+                        help="steps before, at least one")
     parser.add_argument("--input-work", type=float, default=0, metavar="PART",
                         help="part of the time, as a step takes it alone, that "
                         "passes asleep before each step")
