@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/admin_client.h"
 #include "client/ctl/bench/bench_command.h"
-#include "client/ctl/bench/bench_worker.h"
 #include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
 #include "client/ctl/status_text.h"
@@ -32,7 +31,6 @@ struct Arguments {
   RecordOptions record;
   double record_seconds = 0;
   BenchOptions bench;
-  bool bench_worker = false;
 };
 
 absl::Status Show(const Arguments& arguments, Parts parts) {
@@ -140,8 +138,6 @@ CLI::App* AddBench(CLI::App& app, Arguments* arguments) {
           "and swap space allow")
       ->type_name("SIZE");
   command->add_flag("--json", arguments->bench.json, "Print JSON");
-  // Its own processes; see BenchWorker.
-  command->add_flag("--worker", arguments->bench_worker)->group("");
   return command;
 }
 
@@ -181,7 +177,6 @@ int RunMetsctl(int argc, const char* const* argv) {
   if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
   if (limit->parsed()) return Report(SetLimit(arguments));
   if (bench->parsed()) {
-    if (arguments.bench_worker) return ServeBench(/*fd=*/0);
     return Report(BenchCommand(arguments.bench, FindRunDir(arguments.run_dir)));
   }
   if (record->parsed()) {

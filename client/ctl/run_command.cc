@@ -119,7 +119,7 @@ Installation FindInstallation() {
   const std::string plugin = absl::StrCat("/lib/", kPluginName);
   if (readable(plugin)) found.plugin = prefix + plugin;
   if (readable("/python/mets/torch.py")) found.python = prefix + "/python";
-  if (readable("/lib/libmets_torch.so")) found.lib = prefix + "/lib";
+  if (readable("/lib/libmets.so")) found.lib = prefix + "/lib";
   return found;
 }
 

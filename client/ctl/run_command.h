@@ -27,7 +27,7 @@ struct RunOptions {
 struct Installation {
   std::string plugin;  // TensorFlow's
   std::string python;  // Folder of the package `mets`
-  std::string lib;     // Folder of libmets_torch.so, which that opens
+  std::string lib;     // Folder of libmets.so and libmets_torch.so
 };
 Installation FindInstallation();
 

@@ -1,280 +1,80 @@
-// Commands, each answered by "ok NUMBER" or "error TEXT":
-//   open DEVICE PROBE_BYTES     attaches the device          → pool bytes
-//   raw-out TIMES, raw-in TIMES plain copies of the probe    → seconds
-//   native BYTES TIMES          the device's allocator       → seconds each
-//   native-pool BYTES TIMES     the one that keeps memory    → seconds each
-//   cached BYTES TIMES          alloc and free, from libmets → seconds each
-//   fresh BYTES TIMES           alloc, all kept until the end → median seconds
-//   hold BYTES PIECE            allocates buffers            → bytes
-//   turn                        enters and leaves the gate   → seconds to enter
-//   moved                       evicted and restored so far  → bytes
-//   loop, stop                  enters and leaves until told → 0
 #include "client/ctl/bench/bench_worker.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdio>
+#include <climits>
 #include <cstdlib>
-#include <functional>
-#include <memory>
-#include <sstream>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
-#include "client/ctl/run_command.h"
-#include "client/loader/mets_api.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
-#include "common/device/cuda/cuda_devices.h"
-#include "common/device/host/host_bus_probe.h"
 
 namespace mets::ctl {
 namespace {
 
-class Worker {
- public:
-  absl::StatusOr<double> Do(const std::string& line) {
-    std::istringstream words(line);
-    std::string command;
-    words >> command;
-    if (command == "open") {
-      std::string id;
-      int64_t probe = 0;
-      words >> id >> probe;
-      return Open(id, Bytes(probe));
-    }
-    int64_t bytes = 0, number = 1;
-    words >> bytes >> number;
-    if (command == "raw-out" || command == "raw-in") {
-      return Raw(command == "raw-out", static_cast<int>(bytes));
-    }
-    if (command == "native" || command == "native-pool") {
-      METS_ASSIGN_OR_RETURN(
-          const absl::Duration each,
-          command == "native"
-              ? probe_->AllocateAndFree(Bytes(bytes), static_cast<int>(number))
-              : probe_->AllocateFromPool(Bytes(bytes),
-                                         static_cast<int>(number)));
-      return absl::ToDoubleSeconds(each);
-    }
-    if (command == "cached") return Cached(bytes, number);
-    if (command == "fresh") return Fresh(bytes, number);
-    if (command == "hold") return Hold(bytes, number);
-    if (command == "turn") return Turn();
-    if (command == "moved") return Moved();
-    if (command == "loop") return Loop();
-    if (command == "stop") return Stop();
-    return absl::InvalidArgumentError(absl::StrCat("unknown: ", line));
-  }
-
- private:
-  absl::Status FromMets(mets_status status) const {
-    if (status == METS_OK) return absl::OkStatus();
-    return absl::FailedPreconditionError(api_.last_error());
-  }
-
-  absl::StatusOr<double> Open(const std::string& id, Bytes probe) {
-    std::string error;
-    if (!LoadMetsApi(LibmetsPath(FindInstallation().lib), &api_, &error)) {
-      return absl::FailedPreconditionError(error);
-    }
-    mets_open_options options = METS_OPEN_OPTIONS_INIT;
-    mets_client* client = nullptr;
-    METS_RETURN_IF_ERROR(FromMets(api_.open(&options, &client)));
-    METS_RETURN_IF_ERROR(
-        FromMets(api_.device_open(client, id.c_str(), METS_GATED, &device_)));
-    mets_device_info info = METS_DEVICE_INFO_INIT;
-    METS_RETURN_IF_ERROR(FromMets(api_.device_get_info(device_, &info)));
-    if (std::string(info.kind) == "host") {
-      probe_ = std::make_unique<HostBusProbe>(probe);
-    } else {
-      METS_ASSIGN_OR_RETURN(probe_, OpenCudaBusProbe(id, probe));
-    }
-    // What is set up when it is used first does not count.
-    METS_RETURN_IF_ERROR(probe_->CopyOut(1));
-    METS_RETURN_IF_ERROR(probe_->CopyIn(1));
-    return static_cast<double>(info.pool_bytes);
-  }
-
-  absl::StatusOr<double> Raw(bool out, int times) {
-    const absl::Time begin = absl::Now();
-    METS_RETURN_IF_ERROR(out ? probe_->CopyOut(times) : probe_->CopyIn(times));
-    return absl::ToDoubleSeconds(absl::Now() - begin);
-  }
-
-  absl::StatusOr<void*> Allocate(int64_t bytes) {
-    mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
-    options.bytes = bytes;
-    options.mobility = METS_HELD;
-    void* address = nullptr;
-    METS_RETURN_IF_ERROR(FromMets(api_.alloc(device_, &options, &address)));
-    return address;
-  }
-
-  absl::StatusOr<double> Cached(int64_t bytes, int64_t times) {
-    METS_RETURN_IF_ERROR(FromMets(api_.gate_enter(device_)));
-    absl::Time begin;
-    for (int64_t i = -1; i < times; ++i) {
-      if (i == 0) begin = absl::Now();
-      METS_ASSIGN_OR_RETURN(void* address, Allocate(bytes));
-      api_.free(device_, address, nullptr);
-    }
-    const double each = absl::ToDoubleSeconds(absl::Now() - begin) / times;
-    api_.gate_leave(device_);
-    return each;
-  }
-
-  absl::StatusOr<double> Fresh(int64_t bytes, int64_t times) {
-    METS_RETURN_IF_ERROR(FromMets(api_.gate_enter(device_)));
-    std::vector<void*> kept;
-    std::vector<double> seconds;
-    for (int64_t i = 0; i < times; ++i) {
-      const absl::Time begin = absl::Now();
-      METS_ASSIGN_OR_RETURN(void* address, Allocate(bytes));
-      seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
-      kept.push_back(address);
-    }
-    for (void* address : kept) api_.free(device_, address, nullptr);
-    api_.gate_leave(device_);
-    std::sort(seconds.begin(), seconds.end());
-    return seconds[seconds.size() / 2];
-  }
-
-  absl::StatusOr<double> Hold(int64_t bytes, int64_t piece) {
-    METS_RETURN_IF_ERROR(FromMets(api_.gate_enter(device_)));
-    int64_t held = 0;
-    for (; held + piece <= bytes; held += piece) {
-      METS_RETURN_IF_ERROR(Allocate(piece).status());
-    }
-    api_.gate_leave(device_);
-    api_.step_hint(device_);
-    return static_cast<double>(held);
-  }
-
-  absl::StatusOr<double> Turn() {
-    const absl::Time begin = absl::Now();
-    METS_RETURN_IF_ERROR(FromMets(api_.gate_enter(device_)));
-    const double waited = absl::ToDoubleSeconds(absl::Now() - begin);
-    api_.gate_leave(device_);
-    api_.step_hint(device_);
-    return waited;
-  }
-
-  absl::StatusOr<double> Moved() {
-    mets_stats_t stats = METS_STATS_INIT;
-    METS_RETURN_IF_ERROR(FromMets(api_.get_stats(device_, &stats)));
-    return static_cast<double>(stats.evicted_bytes_total +
-                               stats.restored_bytes_total);
-  }
-
-  absl::StatusOr<double> Loop() {
-    looping_ = true;
-    loop_ = std::thread([this] {
-      while (looping_) {
-        if (!Turn().ok()) return;
-      }
-    });
-    return 0;
-  }
-  absl::StatusOr<double> Stop() {
-    looping_ = false;
-    if (loop_.joinable()) loop_.join();
-    return 0;
-  }
-
-  MetsApi api_;
-  mets_device* device_ = nullptr;
-  std::unique_ptr<BusProbe> probe_;
-  std::atomic<bool> looping_{false};
-  std::thread loop_;
-};
-
-bool SendAll(int fd, const std::string& text) {
-  return send(fd, text.data(), text.size(), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(text.size());
-}
-
-// False at the end.
-bool ReadLine(int fd, std::string* received, std::string* line) {
-  for (;;) {
-    const size_t end = received->find('\n');
-    if (end != std::string::npos) {
-      *line = received->substr(0, end);
-      received->erase(0, end + 1);
-      return true;
-    }
-    char part[4096];
-    const ssize_t size = read(fd, part, sizeof(part));
-    if (size <= 0) return false;
-    received->append(part, size);
-  }
+// Beside this program.
+std::string WorkerProgram() {
+  char self[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
+  const std::string path(self, size > 0 ? size : 0);
+  return path.substr(0, path.rfind('/') + 1) + "mets-bench-worker";
 }
 
 }  // namespace
-
-int ServeBench(int fd) {
-  Worker worker;
-  std::string received, line;
-  while (ReadLine(fd, &received, &line)) {
-    const absl::StatusOr<double> answer = worker.Do(line);
-    std::string text = answer.ok()
-                           ? absl::StrCat("ok ", *answer)
-                           : absl::StrCat("error ", answer.status().message());
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    if (!SendAll(fd, text + "\n")) break;
-  }
-  _exit(0);  // The session ends with the process.
-}
 
 absl::StatusOr<BenchWorker> BenchWorker::Start(const std::string& job,
                                                int priority,
                                                const std::string& run_dir) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return ErrnoStatus("socketpair");
+    return ErrnoToStatus(errno, "socketpair");
   }
   UniqueFd ours(ends[0]), theirs(ends[1]);
   const std::string number = absl::StrCat(priority);
+  const std::string program = WorkerProgram();
   const int pid = fork();
-  if (pid < 0) return ErrnoStatus("fork");
+  if (pid < 0) return ErrnoToStatus(errno, "fork");
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (dup2(theirs.get(), STDIN_FILENO) < 0) _exit(1);
     setenv("METS_JOB", job.c_str(), 1);
     setenv("METS_PRIORITY", number.c_str(), 1);
     setenv("METS_RUN_DIR", run_dir.c_str(), 1);
-    execl("/proc/self/exe", "metsctl", "bench", "--worker", nullptr);
+    execl(program.c_str(), program.c_str(), nullptr);
     _exit(1);
   }
-  return BenchWorker(std::move(ours), pid);
+  return BenchWorker(LineSocket(std::move(ours)), pid);
 }
 
 BenchWorker::~BenchWorker() {
-  if (!fd_.ok()) return;
-  fd_.reset();
+  if (!socket_.open()) return;
+  socket_.Close();
   waitpid(pid_, nullptr, 0);
 }
 
 absl::Status BenchWorker::Tell(const std::string& command) {
-  if (SendAll(fd_.get(), command + "\n")) return absl::OkStatus();
-  return absl::UnavailableError("a process of the measurement has ended");
+  if (socket_.Write(command)) return absl::OkStatus();
+  return absl::UnavailableError(
+      "mets-bench-worker, which stands beside metsctl, cannot be started or "
+      "has "
+      "ended");
 }
 
 absl::StatusOr<double> BenchWorker::Answer() {
   std::string line;
-  if (!ReadLine(fd_.get(), &received_, &line)) {
-    return absl::UnavailableError("a process of the measurement has ended");
+  if (!socket_.Read(&line)) {
+    return absl::UnavailableError(
+        "mets-bench-worker, which stands beside metsctl, cannot be started or "
+        "has "
+        "ended");
   }
   absl::string_view text = line;
   double number = 0;

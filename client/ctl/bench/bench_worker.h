@@ -1,21 +1,18 @@
-// The processes between which `metsctl bench` measures.
+// BenchWorker: a process between which and another `metsctl bench` measures.
 #ifndef METS_CLIENT_CTL_BENCH_BENCH_WORKER_H_
 #define METS_CLIENT_CTL_BENCH_BENCH_WORKER_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/unique_fd.h"
+#include "client/ctl/bench/line_socket.h"
 
 namespace mets::ctl {
 
-// Serves one command after the other (see bench_worker.cc) from the socket
-// `fd`, one line each, until it is closed. The other end is a BenchWorker. For
-// the process that BenchWorker::Start starts.
-int ServeBench(int fd);
-
-// A process that uses a device through libmets, as any other program does.
+// A mets-bench-worker (worker_main.cc has the commands), which uses a device
+// through libmets as any other program does.
 //
 // Not thread-safe. Its end ends the process.
 class BenchWorker {
@@ -34,11 +31,11 @@ class BenchWorker {
   absl::StatusOr<double> Answer();
 
  private:
-  BenchWorker(UniqueFd fd, int pid) : fd_(std::move(fd)), pid_(pid) {}
+  BenchWorker(LineSocket socket, int pid)
+      : socket_(std::move(socket)), pid_(pid) {}
 
-  UniqueFd fd_;
+  LineSocket socket_;
   int pid_;
-  std::string received_;
 };
 
 }  // namespace mets::ctl

@@ -313,7 +313,8 @@ typedef struct mets_stats {
   uint64_t waits_total;            /* ops and allocations that waited */
   uint64_t wait_ns_total;
 } mets_stats_t;
-#define METS_STATS_INIT { sizeof(mets_stats_t), 0 }
+#define METS_STATS_INIT \
+  { sizeof(mets_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 METS_EXPORT mets_status mets_get_stats(mets_device* device,
                                        mets_stats_t* stats);

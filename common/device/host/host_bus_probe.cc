@@ -1,5 +1,6 @@
 #include "common/device/host/host_bus_probe.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -37,7 +38,7 @@ absl::StatusOr<absl::Duration> HostBusProbe::AllocateAndFree(Bytes bytes,
   for (int i = 0; i < times; ++i) {
     void* memory = mmap(nullptr, bytes.count(), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) return ErrnoStatus("mmap");
+    if (memory == MAP_FAILED) return ErrnoToStatus(errno, "mmap");
     munmap(memory, bytes.count());
   }
   return (absl::Now() - begin) / times;
