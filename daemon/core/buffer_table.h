@@ -40,8 +40,12 @@ struct Buffer {
   // May be named in an order: as far as is known, when its session has none
   // yet and skip_until has passed.
   bool CanLeave() const {
+    return CanLeaveAtGate() && mobility == Mobility::kMovable;
+  }
+  // The same while its session waits at its gate (Holding::waits_at_gate).
+  bool CanLeaveAtGate() const {
     return state == BufferState::kResident && !pinned &&
-           mobility == Mobility::kMovable;
+           mobility != Mobility::kFixed;
   }
 };
 

@@ -13,8 +13,9 @@
 
 namespace mets::core {
 
-// Candidates are the movable, resident, unpinned buffers of sessions that can
-// follow orders and have no such order yet, in the order of the device's
+// Candidates are the resident, unpinned buffers of sessions that can follow
+// orders and have no such order yet, if they are movable, or held and their
+// session waits at its gate, in the order of the device's
 // VictimIndex: the policy's over all processes, but jobs that wait for their
 // turn come first and jobs of higher priority than the requester's last,
 // whatever the policy says, and an active job's guarantee is left alone. The

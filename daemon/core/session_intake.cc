@@ -214,6 +214,7 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   ready.chunk_classes = device->ledger.classes();
   if (!holding.attached) ready.error = GuaranteeFault(index, *session->job);
   holding.attached = ready.error.empty();
+  holding.gated = !input.ops_seen;
   state_.tight_stir = true;
   state_.Send(std::move(ready));
 }

@@ -22,6 +22,11 @@ namespace mets::core {
 // What a session has on one device.
 struct Holding {
   bool attached = false;
+  // Its program announces no ops: what it touches is held.
+  bool gated = false;
+  // It is gated, its gate is closed, nothing of it runs, and a thread waits
+  // there: what is held may leave. State::RefreshVictims follows each change.
+  bool waits_at_gate = false;
   std::set<ChunkId> chunks;
   Bytes chunk_bytes;
   std::set<ChunkId> lent;  // See lending.h. Some may be gone since.

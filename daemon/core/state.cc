@@ -94,6 +94,7 @@ VictimOwner State::DescribeOwner(const Session& session, size_t device) const {
   owner.priority = session.job->priority;
   owner.weight = session.job->weight;
   owner.not_before = session.not_before;
+  owner.held_may_leave = session.holdings[device].waits_at_gate;
   return owner;
 }
 

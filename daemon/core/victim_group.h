@@ -22,11 +22,12 @@ struct VictimKind {
   int size_class = 0;  // Sizes of [2^size_class, 2^(size_class + 1)) bytes.
   bool clean = false;  // They leave without a copy.
   bool known = false;  // Something says when they are used again.
+  bool held = false;   // They leave only while their session waits at its gate.
 
   Bytes smallest() const { return Bytes(int64_t{1} << size_class); }
   friend bool operator<(const VictimKind& a, const VictimKind& b) {
-    return std::tie(a.size_class, a.clean, a.known) <
-           std::tie(b.size_class, b.clean, b.known);
+    return std::tie(a.size_class, a.clean, a.known, a.held) <
+           std::tie(b.size_class, b.clean, b.known, b.held);
   }
   friend bool operator==(const VictimKind& a, const VictimKind& b) {
     return !(a < b) && !(b < a);
@@ -86,21 +87,25 @@ using AllVictimHeads = std::map<VictimHeadsKey, VictimHeadSet>;
 // A session's part of a VictimIndex.
 struct VictimOwner {
   const Session* session = nullptr;
-  // It can follow an order to evict now. Then its groups have heads; others may
-  // have them too, until a walk meets them.
+  // It can follow an order to evict now. Then the groups that it offers have
+  // heads; others may have them too, until a walk meets them.
   bool takes_part = false;
   int priority = 0;
   int weight = 1;
   // Its buffers are not used before.
   absl::Time not_before = absl::InfinitePast();
+  bool held_may_leave = false;
 
+  bool offers(const VictimKind& kind) const {
+    return takes_part && (held_may_leave || !kind.held);
+  }
   // Others have their turn.
   bool waits() const { return not_before != absl::InfinitePast(); }
 
   friend bool operator==(const VictimOwner& a, const VictimOwner& b) {
     return a.session == b.session && a.takes_part == b.takes_part &&
            a.priority == b.priority && a.weight == b.weight &&
-           a.not_before == b.not_before;
+           a.not_before == b.not_before && a.held_may_leave == b.held_may_leave;
   }
 };
 

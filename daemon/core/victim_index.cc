@@ -21,6 +21,8 @@ absl::Time NextUse(absl::Time next_use, absl::Time not_before) {
   return std::max(next_use, not_before);
 }
 
+bool IsHeld(const Buffer& buffer) { return buffer.mobility == Mobility::kHeld; }
+
 absl::Status Broken(const VictimOwner& owner, absl::string_view what) {
   return absl::InternalError(absl::StrCat(
       "victims of session ", owner.session->id.value(), ": ", what));
@@ -45,9 +47,9 @@ VictimFacts VictimIndex::FactsOf(const Buffer& buffer) const {
   return Facts(buffer.size, buffer.slot.ok(), buffer.last_use, buffer.next_use);
 }
 
-VictimKind VictimIndex::KindOf(const VictimFacts& facts) const {
+VictimKind VictimIndex::KindOf(const VictimFacts& facts, bool held) const {
   return {SizeClass(facts.size), facts.clean,
-          facts.next_use != absl::InfiniteFuture()};
+          facts.next_use != absl::InfiniteFuture(), held};
 }
 
 double VictimIndex::Weigh(const VictimFacts& facts, int weight,
@@ -87,7 +89,7 @@ void VictimIndex::Update(const Session& session, Buffer& buffer,
     changed_.emplace_back(&session, &buffer);
     return;
   }
-  const bool can_leave = buffer.CanLeave();
+  const bool can_leave = buffer.CanLeaveAtGate();
   if (!can_leave || buffer.skip_until > now) {
     Take(session, buffer);
     if (!can_leave) return;
@@ -97,7 +99,7 @@ void VictimIndex::Update(const Session& session, Buffer& buffer,
     return;
   }
   const VictimFacts facts = FactsOf(buffer);
-  const VictimKind kind = KindOf(facts);
+  const VictimKind kind = KindOf(facts, IsHeld(buffer));
   const VictimEntry entry{policy_.Key(facts), buffer.size,
                           buffer.id,          &buffer,
                           buffer.last_use,    buffer.next_use};
@@ -197,12 +199,13 @@ VictimHeadsKey VictimIndex::WhereHead(const VictimGroup& group,
   head->owner = &owner;
   head->last_use = facts.last_use;
   head->next_use = facts.next_use;
-  return {KindOf(facts), owner.priority, owner.weight, owner.waits()};
+  return {KindOf(facts, group.kind.held), owner.priority, owner.weight,
+          owner.waits()};
 }
 
 void VictimIndex::PlaceHead(VictimGroup& group) {
   DropHead(group);
-  if (!group.owner->takes_part || group.entries.empty()) return;
+  if (!group.owner->offers(group.kind) || group.entries.empty()) return;
   VictimHead head;
   const VictimHeadsKey key = WhereHead(group, &head);
   head.group = &group;
@@ -248,7 +251,7 @@ absl::Status VictimIndex::Check() const {
         return Broken(member.owner, "a group is wrong");
       }
       if (!group.has_head) {
-        if (!member.owner.takes_part) continue;
+        if (!member.owner.offers(kind)) continue;
         return Broken(member.owner, "a group has no head");
       }
       ++heads;
@@ -285,7 +288,7 @@ absl::Status VictimIndex::CheckBuffer(const Session& session,
   };
   const VictimPlace& place = buffer.place;
   const bool rests = place.rests_until != absl::InfinitePast();
-  if ((place.group != nullptr || rests) != buffer.CanLeave()) {
+  if ((place.group != nullptr || rests) != buffer.CanLeaveAtGate()) {
     return broken("may leave and does not stand in the index, or should not");
   }
   if (rests) {
@@ -299,7 +302,7 @@ absl::Status VictimIndex::CheckBuffer(const Session& session,
   if (place.group == nullptr) return absl::OkStatus();
   const VictimFacts facts = FactsOf(buffer);
   const bool right = place.group->owner->session == &session &&
-                     place.group->kind == KindOf(facts) &&
+                     place.group->kind == KindOf(facts, IsHeld(buffer)) &&
                      place.entry->buffer == &buffer &&
                      place.entry->key == policy_.Key(facts) &&
                      place.entry->last_use == buffer.last_use &&

@@ -18,11 +18,11 @@
 namespace mets::core {
 
 // So that choosing victims looks at few buffers, however many there are: each
-// session's movable, resident, unpinned buffers stand in groups (size class,
-// clean, next use known), ordered by the policy's Key, which does not change
-// with time. The heads of like groups of all sessions that take part stand in
-// one set, ordered by Key as well; the policy's Score, which changes with time,
-// compares only the best of these sets (VictimWalk).
+// session's resident, unpinned buffers stand in groups (size class, clean, next
+// use known, held; fixed ones never leave), ordered by the policy's Key, which
+// does not change with time. The heads of like groups of all sessions that take
+// part stand in one set, ordered by Key as well; the policy's Score, which
+// changes with time, compares only the best of these sets (VictimWalk).
 //
 // A buffer whose last order failed or was skipped rests: it is in no group
 // until its skip_until has passed. Buffers that an order names stay where they
@@ -68,7 +68,8 @@ class VictimIndex {
   // Forgets heads of sessions that take no part; also while frozen.
   void DropHeads(absl::Span<VictimGroup* const> groups);
   using Groups = std::map<VictimKind, VictimGroup>;
-  // Null when the session has none, or takes no part.
+  // Null when the session has none, or takes no part. Of these, a walk may use
+  // what their owner offers.
   Groups* GroupsOf(SessionId session);
   // The policy's, scaled by the owner's weight: the heavier, the less it loses.
   double Score(const VictimGroup& group, const VictimEntry& entry,
@@ -103,7 +104,7 @@ class VictimIndex {
                     absl::Time next_use) const;
   VictimFacts FactsOf(const Buffer& buffer) const;
   double Weigh(const VictimFacts& facts, int weight, absl::Time now) const;
-  VictimKind KindOf(const VictimFacts& facts) const;
+  VictimKind KindOf(const VictimFacts& facts, bool held) const;
   Member& MemberOf(const Session& session);
   void Take(const Session& session, Buffer& buffer);
   void PlaceHead(VictimGroup& group);

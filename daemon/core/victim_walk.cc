@@ -107,7 +107,8 @@ void VictimWalk::PushGroups(SessionId session) {
   VictimIndex::Groups* groups = index_.GroupsOf(session);
   if (groups == nullptr) return;
   for (auto& [kind, group] : *groups) {
-    if (std::find(opened_.begin(), opened_.end(), &group) == opened_.end()) {
+    if (group.owner->offers(kind) &&
+        std::find(opened_.begin(), opened_.end(), &group) == opened_.end()) {
       opened_.push_back(&group);
       PushEntry(group, group.entries.begin());
     }
@@ -132,7 +133,7 @@ bool VictimWalk::Next(Candidate* candidate) {
     std::pop_heap(sources_.begin(), sources_.end());
     last_ = sources_.back();
     sources_.pop_back();
-    const bool stale = !last_.group->owner->takes_part;
+    const bool stale = !last_.group->owner->offers(last_.group->kind);
     if (stale) stale_.push_back(last_.group);
     leave_group_ = stale || std::find(left_.begin(), left_.end(),
                                       last_.session) != left_.end();

@@ -80,8 +80,9 @@ class Runner {
     size_t alive = 0;
     for (const auto& [id, s] : cluster_.sessions()) alive += s->alive;
     if (alive >= 6) return;
-    cluster_.Open(JobName(op.job), {1 + op.domain % 2, MiB(op.limit_mib),
-                                    MiB(op.guarantee_mib), op.priority});
+    cluster_.Open(JobName(op.job),
+                  {1 + op.domain % 2, MiB(op.limit_mib), MiB(op.guarantee_mib),
+                   op.priority, op.gated});
   }
   void Do(const AllocOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -158,7 +159,11 @@ class Runner {
     FakeSession* s = PickAlive(op.s);
     if (s == nullptr || !s->connected) return;
     const OrderId order(s->gate.order.value() - op.old);
+    if (op.old == 0) s->told_waits = order;
     cluster_.Send(*s, TurnWanted{s->id, "host0", order});
+  }
+  void Do(const WaitAtGateOp& op) {
+    if (FakeSession* s = PickAlive(op.s)) cluster_.WaitAtGate(*s);
   }
   void Do(const EndTurnOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -354,10 +359,12 @@ class Generator {
   bool Chance(int percent) { return Below(100) < static_cast<size_t>(percent); }
 
   Op Open() {
-    return OpenOp{Below(4), Below(2),
+    return OpenOp{Below(4),
+                  Below(2),
                   Chance(25) ? 4 + static_cast<int64_t>(Below(16)) : 0,
                   Chance(25) ? static_cast<int64_t>(Below(10)) : 0,
-                  static_cast<int>(Below(3))};
+                  static_cast<int>(Below(3)),
+                  Chance(40)};
   }
   Op Alloc() {
     static constexpr int64_t kSizes[] = {64,   100,  512,  1024, 2048,
@@ -376,7 +383,8 @@ class Generator {
       return NeedOp{s, kParts[Below(7)], kParts[Below(7)],
                     static_cast<int>(Below(400)) - 10};
     }
-    if (dice < 7) return WantTurnOp{s, old};
+    if (dice < 4) return WantTurnOp{s, old};
+    if (dice < 8) return WaitAtGateOp{s};
     return EndTurnOp{s, old, static_cast<int64_t>(Below(1000)) - 10};
   }
 

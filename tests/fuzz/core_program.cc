@@ -10,7 +10,7 @@ struct Printer {
   std::ostream& out;
   void operator()(const OpenOp& o) {
     out << "OpenOp{" << o.job << ", " << o.domain << ", " << o.limit_mib << ", "
-        << o.guarantee_mib << ", " << o.priority << "}";
+        << o.guarantee_mib << ", " << o.priority << ", " << o.gated << "}";
   }
   void operator()(const AllocOp& o) {
     out << "AllocOp{" << o.s << ", " << o.kib << ", " << o.wait_ms << ", "
@@ -44,6 +44,9 @@ struct Printer {
   }
   void operator()(const WantTurnOp& o) {
     out << "WantTurnOp{" << o.s << ", " << o.old << "}";
+  }
+  void operator()(const WaitAtGateOp& o) {
+    out << "WaitAtGateOp{" << o.s << "}";
   }
   void operator()(const EndTurnOp& o) {
     out << "EndTurnOp{" << o.s << ", " << o.old << ", " << o.computed_ms << "}";

@@ -14,6 +14,7 @@ struct OpenOp {
   uint64_t job, domain;
   int64_t limit_mib, guarantee_mib;
   int priority;
+  bool gated = false;
 };
 struct AllocOp {
   uint64_t s;
@@ -60,9 +61,13 @@ struct NeedOp {
   uint64_t s;
   int peak, persistent, step_ms;
 };
-// An op waits at the gate. `old`: it names an earlier order.
+// It says that an op waits at the gate. `old`: it names an earlier order.
 struct WantTurnOp {
   uint64_t s, old;
+};
+// An op comes to the gate.
+struct WaitAtGateOp {
+  uint64_t s;
 };
 // A turn ends by itself, or a message comes late.
 struct EndTurnOp {
@@ -113,11 +118,12 @@ struct ReturnOp {
   uint64_t s;
 };
 
-using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
-                        OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
-                        BehaveOp, NeedOp, WantTurnOp, EndTurnOp, StepOp, PlanOp,
-                        PlanMoveOp, GarbageOp, LimitOp, FailCreationsOp,
-                        DeliverOp, PumpOp, AdvanceOp, RestartOp, ReturnOp>;
+using Op =
+    std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
+                 OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp, BehaveOp,
+                 NeedOp, WantTurnOp, WaitAtGateOp, EndTurnOp, StepOp, PlanOp,
+                 PlanMoveOp, GarbageOp, LimitOp, FailCreationsOp, DeliverOp,
+                 PumpOp, AdvanceOp, RestartOp, ReturnOp>;
 using Program = std::vector<Op>;
 
 // The program as the list that stands for it in the source.

@@ -16,6 +16,7 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   facts.job = {session.domain, session.job->name};
   facts.priority = session.job->priority;
   facts.weight = session.job->weight;
+  facts.gated = holding.gated;
   facts.limit = session.job->limit;
   facts.resident = holding.resident();
   facts.swapped = holding.buffers.swapped();
@@ -102,7 +103,38 @@ void GateKeeper::Advance(size_t index, bool changed) {
     state_.Send(std::move(order));
   }
   TellVictims();
+  if (TellHeld(index)) {
+    device.stir = true;
+    device.search_from = absl::InfinitePast();
+    opened = InQuantum(index);
+  }
   for (const Job* job : opened) MakeRoom(index, *job);
+}
+
+bool GateKeeper::TellHeld(size_t index) {
+  bool more = false;
+  for (auto& [id, session] : state_.sessions.all()) {
+    Holding& holding = session.holdings[index];
+    const bool waits =
+        holding.gated && state_.devices[index].turns.WaitsAtGate(id);
+    if (waits == holding.waits_at_gate) continue;
+    holding.waits_at_gate = waits;
+    state_.RefreshVictims(id);
+    more |= waits;
+  }
+  return more;
+}
+
+std::vector<const Job*> GateKeeper::InQuantum(size_t index) const {
+  std::vector<const Job*> jobs;
+  for (const auto& [key, job] : state_.sessions.jobs()) {
+    const TurnParty* party = state_.devices[index].turns.Find(key);
+    if (party != nullptr && party->phase == TurnParty::Phase::kOpen &&
+        party->quantum) {
+      jobs.push_back(&job);
+    }
+  }
+  return jobs;
 }
 
 void GateKeeper::TellVictims() {

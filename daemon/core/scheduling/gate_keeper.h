@@ -13,8 +13,9 @@ namespace mets::core {
 // and says of each session when it may compute next (Session::not_before), so
 // that the buffers of those that wait are the first to leave. Where a quantum
 // begins, it has as much of them leave as the job has in swap space: what goes
-// out overlaps with what comes in, and ops find free memory. Whose gate opens gets
-// back what it has lent (lending.h).
+// out overlaps with what comes in, and ops find free memory. The same once a
+// gated session has begun to wait, whose held buffers may leave from then on.
+// Whose gate opens gets back what it has lent (lending.h).
 //
 // Not thread-safe. Borrows the state and the reclaimer.
 class GateKeeper {
@@ -34,6 +35,10 @@ class GateKeeper {
   void Advance(size_t index, bool changed);
   absl::Time NotBefore(const Session& session) const;
   void TellVictims();
+  // Notes which gated sessions wait. True when more do than before.
+  bool TellHeld(size_t index);
+  // Jobs that have a quantum.
+  std::vector<const Job*> InQuantum(size_t index) const;
   void MakeRoom(size_t index, const Job& opened);
   // Jobs that wait for their turn, of its class or lower ones: who has had the
   // device last comes first.

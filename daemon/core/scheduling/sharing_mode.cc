@@ -58,7 +58,8 @@ int TurnScheduler::CountActive() {
 }
 
 bool TurnScheduler::Presumed(const TurnParty& party) const {
-  return several_classes_ && now_ < party.began + kNewFor && !party.known();
+  if (party.known()) return false;
+  return party.gated() || (several_classes_ && now_ < party.began + kNewFor);
 }
 
 void TurnScheduler::LookForThrash() {
@@ -90,18 +91,19 @@ Bytes TurnScheduler::Persistent() const {
 SharingMode TurnScheduler::WantedMode(int active) const {
   if (active < 2) return SharingMode::kFree;
   Bytes working_sets, largest;
-  bool known = true;
+  bool known = true, gated = false;
   for (const auto& [job, party] : parties_) {
     if (!Active(party)) continue;
     working_sets += WorkingSet(party);
     largest = std::max(largest, party.ephemeral());
     known &= party.known();
+    gated |= party.gated() && !party.known();
   }
   const bool free = mode_ == SharingMode::kFree;
   if (working_sets <= (free ? options_.pool : Part(options_.pool, 95))) {
     return SharingMode::kFree;
   }
-  if (thrashed_ && !known && now_ >= mode_since_ + kTryAgain) {
+  if (thrashed_ && !known && !gated && now_ >= mode_since_ + kTryAgain) {
     return SharingMode::kFree;
   }
   if (fixed()) return SharingMode::kQuanta;
@@ -133,7 +135,6 @@ void TurnScheduler::ChangeMode(SharingMode mode) {
       party.phase = Phase::kFree;
       party.wants = false;
       for (auto& [id, member] : party.members) {
-        member.wants = false;
         Send(member, true, GateMoment::kNow, absl::ZeroDuration());
       }
     }

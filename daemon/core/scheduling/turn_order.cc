@@ -175,9 +175,10 @@ absl::Status TurnScheduler::Check(absl::Time now) const {
       ++open;
     }
     // Each of the others may take a shortest turn and not say that it ends.
-    const absl::Duration bound =
-        options_.max_wait +
-        (parties_.size() + 1) * (options_.order_timeout + absl::Seconds(1));
+    absl::Duration bound = options_.max_wait + options_.order_timeout;
+    for (const auto& [other_job, other] : parties_) {
+      bound += EndsWithin(other) + absl::Seconds(1);
+    }
     if (party.waiting() && now - party.wanted > bound) {
       return absl::InternalError(
           absl::StrCat("job ", job.second, " has waited for ",

@@ -25,6 +25,11 @@ bool TurnParty::known() const {
   return any;
 }
 
+bool TurnParty::gated() const {
+  return std::any_of(members.begin(), members.end(),
+                     [](const auto& m) { return m.second.facts.gated; });
+}
+
 Bytes TurnParty::live() const { return Sum(*this, LiveOf); }
 
 Bytes TurnParty::resident() const {

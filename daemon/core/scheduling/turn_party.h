@@ -21,8 +21,9 @@ struct TurnFacts {
   std::pair<DomainId, std::string> job;
   int priority = 0;
   int weight = 1;
-  Bytes limit;     // Of the job; zero: none.
-  Bytes resident;  // Without what it caches.
+  bool gated = false;  // Its program announces no ops.
+  Bytes limit;         // Of the job; zero: none.
+  Bytes resident;      // Without what it caches.
   Bytes swapped;
   Bytes moved;  // Evicted and restored, ever.
   absl::Time last_active = absl::InfinitePast();
@@ -36,7 +37,7 @@ struct TurnMember {
   absl::Duration step;
   OrderId order;       // The last one sent; none: its gate was never touched.
   bool ended = false;  // It has said that its gate is closed and nothing runs.
-  bool wants = false;
+  bool wants = false;  // An op of it waits since then.
   absl::Duration computed;  // In the turn that is ending.
   absl::Duration stalled;   // Likewise.
 };
@@ -84,6 +85,7 @@ struct TurnParty {
 
   // Sums over the members. A step is known when all that have memory know it.
   bool known() const;
+  bool gated() const;  // One of them is.
   Bytes live() const;
   Bytes resident() const;
   Bytes swapped() const;

@@ -47,7 +47,7 @@ bool TurnScheduler::Due(absl::Time time) {
 void TurnScheduler::Send(TurnMember& member, bool open, GateMoment moment,
                          absl::Duration idle) {
   member.order = ids_.Next();
-  member.ended = false;
+  member.ended = member.wants = false;
   GateOrder order;
   order.session = member.facts.session;
   order.order = member.order;
@@ -220,6 +220,11 @@ void TurnScheduler::Close(TurnParty& party, GateMoment moment) {
   }
 }
 
+absl::Duration TurnScheduler::EndsWithin(const TurnParty& party) const {
+  return party.gated() ? std::max(options_.order_timeout, options_.max_wait)
+                       : options_.order_timeout;
+}
+
 void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
   given_.push_back(
       {job, party.wants ? now_ - party.wanted : absl::ZeroDuration(), true});
@@ -235,10 +240,7 @@ void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
                          ExchangeCost(party) / options_.moving_share});
   if (fixed()) party.wish = options_.fixed_quantum;
   ++(party.quantum ? quanta_ : turns_);
-  for (auto& [id, member] : party.members) {
-    member.wants = false;
-    SendOpen(party, member);
-  }
+  for (auto& [id, member] : party.members) SendOpen(party, member);
 }
 
 void TurnScheduler::CloseWhatIsOver() {
@@ -270,7 +272,7 @@ void TurnScheduler::CloseWhatIsOver() {
         if (Due(std::max(end, party.told + step) + kStepGrace)) {
           Close(party, GateMoment::kNow);
         }
-      } else if (Due(party.told + options_.order_timeout)) {
+      } else if (Due(party.told + EndsWithin(party))) {
         End(party);
       }
     }
@@ -335,6 +337,17 @@ absl::Time TurnScheduler::NotBefore(SessionId session) const {
     return next == absl::InfiniteFuture() ? now_ : next;
   }
   return absl::InfinitePast();
+}
+
+bool TurnScheduler::WaitsAtGate(SessionId session) const {
+  for (const auto& [job, party] : parties_) {
+    const auto it = party.members.find(session);
+    if (it == party.members.end()) continue;
+    const bool closes =
+        party.phase == Phase::kClosing || party.phase == Phase::kClosed;
+    return closes && it->second.wants;
+  }
+  return false;
 }
 
 const TurnParty* TurnScheduler::Find(const JobKey& job) const {

@@ -41,7 +41,10 @@ struct TurnOptions {
 // ends kFree where needs are not known. Among jobs of several classes nobody
 // waits for thrash: in its first minutes (kNewFor), a job of unknown needs is
 // taken to need the whole device (or its limit), so that a lower class waits at
-// once, and then all that it has, swapped or not.
+// once, and then all that it has, swapped or not. A job whose program announces
+// no ops is taken so beside any other, and for as long as its needs are not
+// known: what it holds stays where it is until its section ends, so two such
+// jobs that need more in the middle of their steps would wait for each other.
 //
 // Order. Who has waited for nearly max_wait; then the higher priority; then the
 // least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
@@ -52,7 +55,8 @@ struct TurnOptions {
 // of max_wait.
 //
 // What clients say is not trusted: a turn that is not reported as ended within
-// order_timeout after it had to is taken as ended.
+// order_timeout after it had to is taken as ended; for a program that announces
+// no ops, max_wait, because its sections end where its steps do.
 //
 // Use: On... and Update as things happen, then Advance, which says what to
 // send. Not thread-safe; pure: time comes in.
@@ -88,6 +92,8 @@ class TurnScheduler {
   // When the session may compute next, as far as is known: InfinitePast when
   // its gate is open.
   absl::Time NotBefore(SessionId session) const;
+  // Its gate is closed, and an op of it waits there.
+  bool WaitsAtGate(SessionId session) const;
 
   SharingMode mode() const { return mode_; }
   int64_t turns_total() const { return turns_; }
@@ -115,7 +121,7 @@ class TurnScheduler {
   // Also whether they are of several classes.
   int CountActive();
   void LookForThrash();
-  // It is too new to be known, and there is a job of another class.
+  // Its needs are not known, and it is taken to need all.
   bool Presumed(const TurnParty& party) const;
   // What the job counts for where working sets are added up.
   Bytes WorkingSet(const TurnParty& party) const;
@@ -148,6 +154,8 @@ class TurnScheduler {
   void OpenWhatFits();
   void Open(const JobKey& job, TurnParty& party);
   void Close(TurnParty& party, GateMoment moment);
+  // How long after it was told to close its word is waited for.
+  absl::Duration EndsWithin(const TurnParty& party) const;
   void End(TurnParty& party);
   void LearnCost(TurnParty& party, absl::Duration stalled);
   // What beginning a quantum costs: as measured, else as the bus says.

@@ -28,6 +28,10 @@ TEST(BufferTableTest, OnlyMovableUnpinnedResidentBuffersCanLeave) {
   buffer.pinned = false;
   table.Set(buffer, BufferState::kResident, Mobility::kFixed);
   EXPECT_FALSE(buffer.CanLeave());
+  EXPECT_FALSE(buffer.CanLeaveAtGate());
+  table.Set(buffer, BufferState::kResident, Mobility::kHeld);
+  EXPECT_FALSE(buffer.CanLeave());
+  EXPECT_TRUE(buffer.CanLeaveAtGate());
   table.Set(buffer, BufferState::kSwapped, Mobility::kMovable);
   EXPECT_FALSE(buffer.CanLeave());
 }

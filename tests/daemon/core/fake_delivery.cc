@@ -47,6 +47,10 @@ void FakeCluster::Do(const SessionAction& action) {
     for (ChunkId id : regrant->chunks) chunks.push_back({id, chunks_[id].size});
     EXPECT_FALSE(chunks.empty());
     CheckChunkUse(*it->second, chunks);
+  } else if (const auto* evict = std::get_if<EvictOrder>(&action)) {
+    CheckHeld(*it->second, *evict);
+  } else if (const auto* gate = std::get_if<GateOrder>(&action)) {
+    it->second->gate_sent = gate->order;
   }
   it->second->inbox.push_back(action);
 }
@@ -63,6 +67,18 @@ void FakeCluster::CheckChunkUse(const FakeSession& s,
     EXPECT_TRUE(!chunk.domain.ok() || chunk.domain == s.domain);
     chunk.domain = s.domain;
     chunk.holder = s.id;
+  }
+}
+
+// Held buffers are named only once it has said that it waits at its gate.
+void FakeCluster::CheckHeld(const FakeSession& s, const EvictOrder& order) {
+  for (const EvictOrder::Candidate& candidate : order.candidates) {
+    const auto it = s.buffers.find(candidate.buffer);
+    if (it == s.buffers.end() || it->second.mobility == Mobility::kMovable) {
+      continue;
+    }
+    EXPECT_TRUE(s.gated && s.told_waits.ok() && s.told_waits == s.gate_sent)
+        << "held buffer " << candidate.buffer << " of session " << s.id;
   }
 }
 
@@ -184,6 +200,7 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
     s.limit = limits->limit;
   } else if (const auto* gate = std::get_if<GateOrder>(&action)) {
     s.gate = *gate;
+    s.waits = false;
     if (gate->open || s.computes) return;
     if (s.lends) Lend(s);
     Send(s, TurnEnded{s.id, gate->device, gate->order, absl::Milliseconds(10),
@@ -226,6 +243,7 @@ void FakeCluster::OnGrant(FakeSession& s, const Grant& grant) {
   } else {
     buffer.id = wanted.buffer;
     buffer.size = sum;
+    if (s.gated) buffer.mobility = Mobility::kHeld;
   }
   buffer.chunks = grant.chunks;
   buffer.last_use = now_;
@@ -287,7 +305,8 @@ BufferResult FakeCluster::EvictOne(FakeSession& s, const EvictOrder& order,
     return result;
   }
   FakeBuffer& buffer = it->second;
-  if (*given >= order.target || buffer.pinned || !buffer.resident || s.skips) {
+  if (*given >= order.target || buffer.pinned || !buffer.resident || s.skips ||
+      (buffer.mobility == Mobility::kHeld && !s.waits)) {
     return result;
   }
   const bool clean = buffer.clean && buffer.slot.id == candidate.slot.id;

@@ -63,6 +63,7 @@ FakeSession& FakeCluster::Open(const std::string& job, const Wish& wish) {
   s.id = SessionId(++last_session_);
   s.domain = DomainId(wish.domain);
   s.job = job;
+  s.gated = wish.gated;
   sessions_[s.id] = std::move(session);
   SessionOpened opened;
   opened.session = s.id;
@@ -74,6 +75,7 @@ FakeSession& FakeCluster::Open(const std::string& job, const Wish& wish) {
   Step(opened);
   AttachDevice attach;
   attach.session = s.id;
+  attach.ops_seen = !s.gated;
   Send(s, attach);
   Pump();
   return s;
@@ -103,6 +105,8 @@ void FakeCluster::Lose(FakeSession& s) {
   s.overdraft = 0;
   s.plan.reset();
   s.lent.clear();
+  s.gate = GateOrder();
+  s.waits = false;
   Step(SessionLost{s.id});
 }
 
@@ -110,7 +114,7 @@ void FakeCluster::Resume(FakeSession& s) {
   if (!s.alive || s.connected || s.refused) return;
   s.connected = true;
   Step(SessionResumed{s.id});
-  Send(s, AttachDevice{s.id, kDevice, true});
+  Send(s, AttachDevice{s.id, kDevice, !s.gated});
   SendSnapshot(s);
 }
 
@@ -150,6 +154,8 @@ void FakeCluster::RestartCore(CoreConfig config) {
     s->overdraft = 0;
     s->tight = false;
     s->plan.reset();
+    s->gate = GateOrder();
+    s->waits = false;
     if (!s->alive) continue;
     for (auto& [buffer_id, buffer] : s->buffers) {
       for (const ChunkRef& chunk : buffer.chunks) buffer.orphan += chunk.size;
@@ -195,7 +201,7 @@ void FakeCluster::Return(FakeSession& old) {
   opened.expects_snapshot = true;
   opened.recovers = before;
   Step(opened);
-  Send(s, AttachDevice{s.id, kDevice, true});
+  Send(s, AttachDevice{s.id, kDevice, !s.gated});
   SendSnapshot(s);
 }
 
@@ -280,6 +286,13 @@ void FakeCluster::GiveOverdraftBack(FakeSession& s) {
   release.device = kDevice;
   release.overdraft = true;
   Send(s, release);
+}
+
+void FakeCluster::WaitAtGate(FakeSession& s) {
+  if (s.gate.open || s.computes || !s.gate.order.ok()) return;
+  s.waits = true;
+  s.told_waits = s.gate.order;
+  Send(s, TurnWanted{s.id, kDevice, s.gate.order});
 }
 
 void FakeCluster::EvictByPlan(FakeSession& s, BufferId id, uint32_t logical) {

@@ -54,6 +54,7 @@ struct FakeSession {
   bool connected = true;
   bool refused = false;
   std::string refusal;
+  bool gated = false;  // Its buffers are held.
 
   std::map<BufferId, FakeBuffer> buffers;
   std::vector<ChunkRef> cache;
@@ -77,6 +78,9 @@ struct FakeSession {
   bool tight = false;
   Bytes limit;
   GateOrder gate;           // The last one; open without any.
+  OrderId gate_sent;        // Of the last one that the core has sent.
+  bool waits = false;       // An op waits at its closed gate...
+  OrderId told_waits;       // ...as it has told about this order.
   Totals totals;            // As reported.
   int evicted = 0;          // Buffers, so far.
   int clean_evictions = 0;  // Of them, without a copy.
@@ -108,14 +112,17 @@ class FakeCluster {
   // --- sessions --------------------------------------------------------------
   struct Wish {
     Wish(uint64_t domain_number = 1, Bytes limit_wish = Bytes(),
-         Bytes guarantee_wish = Bytes(), int priority_wish = 0)
+         Bytes guarantee_wish = Bytes(), int priority_wish = 0,
+         bool is_gated = false)
         : domain(domain_number),
           limit(limit_wish),
           guarantee(guarantee_wish),
-          priority(priority_wish) {}
+          priority(priority_wish),
+          gated(is_gated) {}
     uint64_t domain;
     Bytes limit, guarantee;
     int priority;
+    bool gated;
   };
   // Opens a session and attaches host0.
   FakeSession& Open(const std::string& job) { return Open(job, Wish()); }
@@ -141,6 +148,8 @@ class FakeCluster {
   void Free(FakeSession& session, BufferId buffer, bool cache);
   void Pin(FakeSession& session, BufferId buffer, bool pinned);
   void GiveOverdraftBack(FakeSession& session);
+  // An op comes to the gate and, if that is closed, waits there.
+  void WaitAtGate(FakeSession& session);
   // Evicts a buffer to the slot that the session's plan has for a logical one,
   // and brings one back into its cached chunks, as far as that is possible.
   void EvictByPlan(FakeSession& session, BufferId buffer, uint32_t logical);
@@ -199,6 +208,7 @@ class FakeCluster {
   void OnForget(FakeSession& s, const ForgetOrder& order);
   void OnRefuse(FakeSession& s, const Refuse& refuse);
   void CheckChunkUse(const FakeSession& s, const std::vector<ChunkRef>& granted);
+  void CheckHeld(const FakeSession& s, const EvictOrder& order);
   void Write(const Slot& slot, Bytes size, const Content& content);
   void CheckRead(const Slot& slot, Bytes size, const Content& content);
   BufferReport Describe(const FakeBuffer& buffer) const;

@@ -42,6 +42,7 @@ class VictimIndexTest : public ::testing::TestWithParam<std::string> {
     owner.priority = session.job->priority;
     owner.weight = session.job->weight;
     owner.not_before = session.not_before;
+    owner.held_may_leave = session.holdings[0].waits_at_gate;
     index_.SetOwner(owner);
   }
 
@@ -87,7 +88,10 @@ class VictimIndexTest : public ::testing::TestWithParam<std::string> {
     for (auto& [id, session] : sessions_.all()) {
       if (!session.serves()) continue;
       for (auto& [buffer_id, b] : session.holdings[0].buffers.all()) {
-        if (!b.CanLeave() || b.skip_until > now_) continue;
+        const bool can_leave = session.holdings[0].waits_at_gate
+                                   ? b.CanLeaveAtGate()
+                                   : b.CanLeave();
+        if (!can_leave || b.skip_until > now_) continue;
         rows.push_back(
             {{session.job->priority > priority, -Score(*session.job, b),
               !b.slot.ok(), -b.size.count(), id, buffer_id},
@@ -128,6 +132,7 @@ TEST_P(VictimIndexTest, AWalkGivesWhatAScanOfEverythingGives) {
              *session.holdings[0].buffers.Find(BufferId(1 + Below(30))));
     }
     session.unresponsive = Below(4) == 0;
+    session.holdings[0].waits_at_gate = Below(3) == 0;
     Refresh(session);
     CheckAll();
     for (int priority : {0, 1}) ASSERT_EQ(Walk(priority), Scan(priority));

@@ -87,6 +87,7 @@ void FakeJobs::Tell() {
     f.priority = job->spec.priority;
     f.weight = job->spec.weight;
     f.limit = job->spec.limit;
+    f.gated = job->spec.gated;
     f.resident = job->spec.peak - job->swapped;
     f.swapped = job->swapped;
     f.moved = moved[job->spec.name];

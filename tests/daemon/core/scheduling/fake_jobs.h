@@ -26,6 +26,7 @@ struct FakeJobSpec {
   int weight = 1;
   Bytes limit;  // Zero: none.
   bool known = true;
+  bool gated = false;
 };
 
 // With sizes in MiB.

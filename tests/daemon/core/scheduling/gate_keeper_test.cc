@@ -1,7 +1,9 @@
 #include "daemon/core/scheduling/gate_keeper.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/check.h"
 #include "tests/daemon/core/fake_sessions.h"
 
 namespace mets::core {
@@ -43,6 +45,91 @@ TEST_F(GateKeeperTest, WhoWaitsMakesRoomWhenAQuantumBegins) {
   EXPECT_FALSE(b.gate.open);
   // Before "a" has asked for anything.
   EXPECT_EQ(b.evicted - before, Swapped(a));
+}
+
+// Two gated jobs, all of whose buffers are held, on a device of 8 MiB: "a" has
+// 6 of them and computes, "b" has 2, will need 6, and waits for its turn.
+class GatedTest : public ::testing::Test {
+ protected:
+  GatedTest() {
+    Alloc(a_, 6);
+    cluster_.Advance(absl::Seconds(2));
+    Alloc(b_, 2);
+    METS_CHECK(a_.gate.open && !b_.gate.open);
+    cluster_.WaitAtGate(b_);
+  }
+  static FakeCluster::Wish Gated() { return {1, Bytes(), Bytes(), 0, true}; }
+  void Alloc(FakeSession& session, int mib) {
+    for (int i = 0; i < mib; ++i) cluster_.Alloc(session, MiB(1));
+    cluster_.Pump();
+    cluster_.Report(session);
+    cluster_.Pump();
+  }
+  // Until the quantum has ended.
+  void Swap(FakeSession& next) {
+    for (int i = 0; i < 100 && !next.gate.open; ++i) {
+      cluster_.Advance(absl::Milliseconds(10));
+    }
+    ASSERT_TRUE(next.gate.open);
+  }
+
+  FakeCluster cluster_{FakeCluster::Config(MiB(8), MiB(64))};
+  FakeSession& a_ = cluster_.Open("a", Gated());
+  FakeSession& b_ = cluster_.Open("b", Gated());
+};
+
+TEST_F(GatedTest, HeldBuffersLeaveOnlyWhileTheirSessionWaitsAtItsGate) {
+  Swap(b_);
+  Alloc(b_, 4);
+  cluster_.Advance(absl::Milliseconds(100));
+  // Its gate is closed, but its program may be doing anything.
+  EXPECT_EQ(a_.evicted, 0);
+  EXPECT_EQ(b_.requests.size(), 4u);
+  cluster_.WaitAtGate(a_);
+  cluster_.Advance(absl::Milliseconds(50));
+  EXPECT_EQ(a_.evicted, 4);
+  EXPECT_TRUE(b_.requests.empty());
+}
+
+TEST_F(GatedTest, WhoBeginsToWaitMakesRoomForTheQuantumThatHasBegun) {
+  Swap(b_);
+  Alloc(b_, 4);
+  cluster_.WaitAtGate(a_);
+  cluster_.Pump();
+  cluster_.Report(a_);
+  cluster_.Report(b_);
+  Swap(a_);
+  EXPECT_EQ(b_.evicted, 0);
+  cluster_.WaitAtGate(b_);
+  cluster_.Pump();
+  // Before "a" has asked for anything.
+  EXPECT_EQ(b_.evicted, 4);
+}
+
+TEST_F(GatedTest, WhoHoldsWithoutWaitingIsNamedInADenial) {
+  Swap(b_);
+  cluster_.Alloc(b_, MiB(1), absl::Milliseconds(50));
+  cluster_.Advance(absl::Milliseconds(60));
+  ASSERT_EQ(b_.denials.size(), 1u);
+  EXPECT_THAT(
+      b_.denials[0].reason,
+      testing::AllOf(testing::HasSubstr("only memory that is pinned, held or "
+                                        "fixed is left"),
+                     testing::HasSubstr("job 'a': 6 MiB resident")));
+}
+
+// It may be in the middle of a section whenever its stream breaks.
+TEST_F(GatedTest, WhoComesBackDoesNotWaitAnyMore) {
+  Swap(b_);
+  Alloc(b_, 4);
+  cluster_.WaitAtGate(a_);
+  cluster_.DeliverToCore(a_);
+  cluster_.Lose(a_);
+  cluster_.Advance(absl::Milliseconds(20));
+  cluster_.Resume(a_);
+  cluster_.Advance(absl::Milliseconds(500));
+  EXPECT_EQ(a_.evicted, 0);
+  EXPECT_EQ(b_.requests.size(), 4u);
 }
 
 }  // namespace

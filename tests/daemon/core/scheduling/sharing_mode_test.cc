@@ -141,6 +141,61 @@ TEST(SharingModeTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
   EXPECT_EQ(jobs.TakeMostComputing(), 1u);
 }
 
+FakeJobSpec Gated(const std::string& name, int peak) {
+  FakeJobSpec spec = Spec(name, peak, peak);
+  spec.gated = true;
+  spec.known = false;
+  return spec;
+}
+
+TEST(SharingModeTest, GatedJobsTakeQuantaUntilTheirNeedsAreKnown) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobs::Job& a = jobs.Add(Gated("a", 300));
+  FakeJobs::Job& b = jobs.Add(Gated("b", 300));
+  jobs.Run(absl::Seconds(2));
+  jobs.TakeMostComputing();
+  jobs.Run(absl::Minutes(8));
+  EXPECT_NE(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+  EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.95);
+  for (const FakeJobs::Job* job : {&a, &b}) {
+    jobs.turns().OnNeed(
+        {job->session, "host0", MiB(300), MiB(300), absl::Milliseconds(100)});
+  }
+  jobs.Run(absl::Seconds(2));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, AGatedJobNeedsNoMoreThanItsLimit) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Gated("a", 300);
+  spec.limit = MiB(500);
+  jobs.Add(spec);
+  jobs.Add(Spec("b", 500, 100));
+  jobs.Run(absl::Seconds(5));
+  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+}
+
+TEST(SharingModeTest, GatedJobsAreNotSetFreeWithOthersAfterThrash) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 800, 0);
+  spec.known = false;
+  jobs.Add(spec);
+  spec.name = "b";
+  jobs.Add(spec);
+  for (int i = 0; i < 10; ++i) {
+    jobs.moved["a"] += MiB(1000);
+    jobs.moved["b"] += MiB(1000);
+    jobs.Run(absl::Milliseconds(500));
+  }
+  ASSERT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  jobs.Add(Gated("c", 100));
+  jobs.Run(absl::Seconds(2));
+  jobs.TakeMostComputing();
+  jobs.Run(absl::Minutes(3));
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+}
+
 // A job whose step is not known yet, and one of a lower class that needs 600.
 struct Classes {
   Classes() {

@@ -73,6 +73,27 @@ TEST(TurnSchedulerTest, ASilentHolderLosesItsTurnAfterTheOrderTimeout) {
   EXPECT_GE(b.steps - before, 100);
 }
 
+// What it holds does not leave before.
+TEST(TurnSchedulerTest, AGatedHolderKeepsItsTurnUntilItsSectionEnds) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 950, 950);
+  spec.gated = true;
+  spec.known = false;
+  spec.compute = absl::Seconds(120);  // Ten sections.
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec.name = "b";
+  FakeJobs::Job& b = jobs.Add(spec);
+  jobs.Run(absl::Seconds(30));
+  jobs.TakeMostComputing();
+  jobs.Run(absl::Minutes(4));
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+  EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.8);
+  a.silent = true;
+  const absl::Duration before = b.computed;
+  jobs.Run(absl::Minutes(4));
+  EXPECT_GE(b.computed - before, absl::Minutes(1));
+}
+
 TEST(TurnSchedulerTest, AProcessWhoseStreamComesBackTakesPartAgain) {
   FakeJobs jobs(SmallDevice());
   FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
