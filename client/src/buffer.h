@@ -70,6 +70,8 @@ struct Buffer {
   bool pinned_before = false;  // At the last look.
   uint64_t seen = 0;           // The generation at the last look.
 
+  uint64_t departure = 0;  // Number of the eviction that began last.
+
   // Links of the RangeCache.
   Buffer* older = nullptr;
   Buffer* newer = nullptr;

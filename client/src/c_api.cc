@@ -238,8 +238,7 @@ mets_status mets_gate_enter(mets_device* device) {
   if (device == nullptr) {
     return Fail(METS_INVALID_ARGUMENT, "mets_gate_enter: bad argument");
   }
-  ToDevice(device)->EnterSection();
-  return METS_OK;
+  return FromStatus(ToDevice(device)->EnterSection());
 }
 
 void mets_gate_leave(mets_device* device) {

@@ -96,7 +96,7 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
   METS_RETURN_IF_ERROR(CheckAlloc(options));
   Op* op = CurrentOp();
   if (op != nullptr && op->device != this) op = nullptr;
-  const Mobility mobility = static_cast<Mobility>(options.mobility);
+  const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
   const Bytes bytes(static_cast<int64_t>(options.bytes));
   if (bytes < slab_threshold_) {
     METS_RETURN_IF_ERROR(AllocSmall(options, op, address));
@@ -246,7 +246,7 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
 
 absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
                                 void** address) {
-  const Mobility mobility = static_cast<Mobility>(options.mobility);
+  const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
   const uint32_t slot_bytes = SlabSet::SlotBytes(options.bytes, options.align);
   Bytes size;
   {
@@ -343,6 +343,7 @@ void Device::TryDispose(Buffer* buffer, Op* op) {
     }
     return;
   }
+  --away_;
   swapped_bytes_ -= buffer->range_size();
   const std::vector<ExtentHandle> unused = DropSlot(buffer);
   char* base = buffer->base.load(std::memory_order_relaxed);

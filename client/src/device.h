@@ -44,6 +44,7 @@ struct DeviceOptions {
   Bytes limit;
   absl::Duration wait;
   std::string job = "job";  // Names recordings.
+  bool gated = false;       // The program announces no ops: buffers are held.
 };
 
 // Which of the buffers that have changed a report describes.
@@ -97,8 +98,9 @@ class Device {
                        uint64_t expected_bytes, Op** op);
   void EndOp(Op* op);
   // A section of a program that does not announce its ops: as an op without
-  // accesses. Leave ends the thread's innermost one.
-  void EnterSection();
+  // accesses; where all are gated, every buffer is resident when it begins. An
+  // error: it has not begun. Leave ends the thread's innermost one.
+  absl::Status EnterSection();
   void LeaveSection();
   // Between two steps, as the program says. Steps that were found do not count
   // from then on.
@@ -120,16 +122,33 @@ class Device {
   // --- orders; one thread at a time
 
   // Evicts one buffer to `slot`, unless bytes of another one lie there. Its
-  // chunks are given back. REQUIRES: no eviction of another generation's order
-  // is committed, i.e. the session waits for this call before it sends a
-  // snapshot.
+  // chunks are given back; without an order, the plan wants it: they stay, and
+  // it is reported as any other change. REQUIRES: no eviction of another
+  // generation's order is committed, i.e. the session waits for these calls
+  // before it sends a snapshot.
   struct EvictResult {
     v1::BufferOutcome outcome;
     bool clean = false;
     Bytes freed;
   };
   EvictResult Evict(uint64_t buffer_id, const v1::Slot& slot,
-                    uint64_t order_id);
+                    std::optional<uint64_t> order_id);
+  // The same in two parts, between which its bytes are copied, so that several
+  // may be under way. Without a departure, the result is there at once.
+  struct Departure {
+    Buffer* buffer = nullptr;
+    uint64_t buffer_id = 0;
+    uint64_t number = 0;
+    Bytes size;
+    SwapSlot slot;
+    bool clean = false;
+    absl::StatusOr<Fence> copied = Fence::kPassed;
+  };
+  std::optional<Departure> BeginEviction(uint64_t buffer_id,
+                                         const v1::Slot& slot,
+                                         EvictResult* result);
+  EvictResult FinishEviction(Departure departure,
+                             std::optional<uint64_t> order_id);
   // True when no waiting op has said that it needs the buffer.
   bool Unwanted(uint64_t buffer_id);
   // Sends the order's answer; reports, which come behind it, may describe its
@@ -202,6 +221,7 @@ class Device {
 
  private:
   friend class Admission;
+  friend class Homecoming;
 
   Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
          std::unique_ptr<AddressTable> table, DeviceOptions options);
@@ -216,6 +236,11 @@ class Device {
   bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<ChunkSet> AcquireOne(Bytes size, absl::Time deadline, Op* op);
+  // As the program wants it; held where its ops are not seen.
+  Mobility Allowed(Mobility mobility) const {
+    return options_.gated && mobility == Mobility::kMovable ? Mobility::kHeld
+                                                            : mobility;
+  }
   absl::StatusOr<Buffer*> MapNew(Bytes size, const ChunkSet& chunks);
   void Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -254,23 +279,29 @@ class Device {
   void Resume(Buffer* buffer);
   // REQUIRES: the caller has moved it to kRestoring; it is pinned afterwards.
   absl::Status Restore(Buffer* buffer, const ChunkSet& chunks);
-  // Evicts a buffer. Without an order, the plan wants it: its chunks stay, and
-  // it is reported as any other change.
-  EvictResult MoveOut(uint64_t buffer_id, const v1::Slot& slot,
-                      std::optional<uint64_t> order_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
-  // The copy has been made: unmaps, and gives the chunks back.
-  EvictResult CommitEviction(Buffer* buffer, SwapSlot slot, bool clean,
-                             std::optional<uint64_t> order_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_);
+  // What BeginEviction chooses: finds the buffer, takes the slot for it, and
+  // moves it to kBlocking.
+  std::optional<Departure> Choose(uint64_t buffer_id, const v1::Slot& slot,
+                                  bool* held, EvictResult* result)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves its slot to others, and brings the buffer back. REQUIRES: the caller
+  // has moved it to kResuming.
+  EvictResult CallOff(const Departure& departure, v1::BufferOutcome outcome);
+  // The copy has been made, and the caller has moved the buffer to kUnmapping:
+  // unmaps, and gives the chunks back.
+  EvictResult CommitEviction(Departure departure,
+                             std::optional<uint64_t> order_id);
   // Its first `size` bytes.
   absl::StatusOr<SwapSlot> ResolveSlot(const v1::Slot& slot, Bytes size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Begins an eviction to a slot, which another buffer loses by that. False,
-  // and nothing has changed, when that buffer's bytes lie in it, or the buffer
-  // cannot leave.
+  // and nothing has changed, when that buffer's bytes lie in it or are on their
+  // way, or the buffer cannot leave.
   bool TakeSlot(Buffer* buffer, uint64_t slot_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(evicting_, mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The eviction did not come about.
+  void LeaveSlot(const Departure& departure)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetSlot(Buffer* buffer, SwapSlot slot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns extents that nobody needs any more.
@@ -373,7 +404,7 @@ class Device {
   std::atomic<bool> hinted_{false};  // The program says where steps end.
 
   absl::Mutex plan_mutex_;  // Of who begins or ends a plan. Before all others.
-  absl::Mutex evicting_;    // Before mutex_; held over a copy.
+  absl::Mutex homecoming_;  // Of who brings all back. Before mutex_.
   absl::Mutex lending_;     // Before mutex_; held while lent ranges are unmapped.
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
@@ -383,8 +414,12 @@ class Device {
   RangeCache cache_ ABSL_GUARDED_BY(mutex_);
   std::vector<Buffer*> lent_ ABSL_GUARDED_BY(mutex_);  // Ranges, oldest first.
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
-  // Slot of the present epoch → the buffer whose `slot` it is.
+  // Slot of the present epoch → the buffer whose `slot` it is, or will be.
   absl::flat_hash_map<uint64_t, uint64_t> slot_owners_ ABSL_GUARDED_BY(mutex_);
+  uint64_t departures_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Buffers on their way out, swapped, or on their way back. Changed with
+  // mutex_; raised before a held buffer's evictor looks at the gate.
+  std::atomic<int64_t> away_{0};
   Bytes buffer_bytes_ ABSL_GUARDED_BY(mutex_);  // Mapped in live buffers.
   Bytes peak_buffer_bytes_ ABSL_GUARDED_BY(mutex_);
   Bytes swapped_bytes_ ABSL_GUARDED_BY(mutex_);

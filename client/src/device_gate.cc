@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "client/src/device.h"
+#include "client/src/homecoming.h"
 
 namespace mets::client {
 
@@ -22,13 +23,23 @@ bool Device::NothingPinned() {
   return true;
 }
 
-void Device::EnterSection() {
-  const bool counted = gate_.gating() && CurrentOp() == nullptr;
+absl::Status Device::EnterSection() {
+  // Also while the gate is not needed: a section pins nothing.
+  const bool counted = CurrentOp() == nullptr;
   if (counted) gate_.Enter();
+  if (options_.gated && away_.load(std::memory_order_relaxed) > 0) {
+    const WaitClock::Wait wait(waits_);
+    absl::Status status = Homecoming(*this, absl::Now() + options_.wait).Run();
+    if (!status.ok()) {
+      if (counted) gate_.Leave();
+      return status;
+    }
+  }
   Op* op = NewOp(this);
   op->counted = counted;
   op->section = true;
   PushCurrentOp(op);
+  return absl::OkStatus();
 }
 
 void Device::LeaveSection() {

@@ -1,12 +1,20 @@
 // Device: eviction, restores and faults. Invariants:
-//  * evictions run one at a time (evicting_, held over the copy; an eviction
-//    waits for nobody), so a buffer that left kEvicting does not come back to
-//    it before the evictor has looked;
+//  * several evictions may be under way, each buffer in one: kEvicting belongs
+//    to the eviction whose number is the buffer's `departure`. One that was
+//    called off may find that the buffer is in another by then, which began
+//    under mutex_; so it looks under mutex_ too;
+//  * copies out run on one stream, so that a copy for an eviction that was
+//    called off ends before a later one to the same slot;
 //  * `chunks` is empty exactly in kSwapped and kRestoring;
-//  * a slot is read only in kRestoring, and written only in kEvicting;
-//  * a slot is of at most one buffer (slot_owners_), also when the daemon has
-//    not heard of it yet: who else is to be evicted to it takes it away from
-//    that one, which is dirty then, or stays when that one's bytes lie there.
+//  * a slot is read only in kRestoring, and written only in kEvicting, or for
+//    what was called off then;
+//  * a slot is of at most one buffer (slot_owners_) from an eviction's
+//    beginning on, also when the daemon has not heard of it yet: who else is to
+//    be evicted to it takes it away from that one, which is dirty then, or
+//    stays when that one is not simply resident;
+//  * a held buffer is counted in away_ when its evictor finds that somebody
+//    waits at the closed gate. Whoever enters later sees it there, and it waits
+//    or calls the eviction off.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -27,8 +35,13 @@ Bytes TotalSize(const std::vector<ExtentPiece>& pieces) {
   return total;
 }
 
-Device::EvictResult Skipped() {
-  return {v1::BUFFER_OUTCOME_SKIPPED, false, Bytes()};
+Device::EvictResult Ended(v1::BufferOutcome outcome) {
+  return {outcome, false, Bytes()};
+}
+
+void LogFailedMove(const absl::Status& status) {
+  Log(LogLevel::kWarning,
+      absl::StrCat("a buffer could not be moved: ", status.message()));
 }
 
 }  // namespace
@@ -72,8 +85,12 @@ Device::PinResult Device::PinOrWait(Buffer* buffer) {
 void Device::Resume(Buffer* buffer) {
   METS_CHECK_OK(driver_->AllowAccess(
       buffer->base.load(std::memory_order_relaxed), HandlesOf(buffer->chunks)));
-  METS_CHECK(buffer->word.TryMove(Phase::kResuming, Phase::kResident));
-  Signal();
+  {
+    absl::MutexLock lock(&mutex_);
+    --away_;
+    METS_CHECK(buffer->word.TryMove(Phase::kResuming, Phase::kResident));
+    changed_.SignalAll();
+  }
   TryDispose(buffer);
 }
 
@@ -105,25 +122,31 @@ absl::StatusOr<SwapSlot> Device::ResolveSlot(const v1::Slot& slot, Bytes size) {
 
 bool Device::TakeSlot(Buffer* buffer, uint64_t slot_id) {
   const auto it = slot_owners_.find(slot_id);
-  if (it == slot_owners_.end()) return buffer->word.TryStartEviction();
-  Buffer* owner = buffers_.Find(it->second);
-  if (owner != nullptr && owner != buffer && !IsResident(owner->word.phase())) {
-    return false;
-  }
+  Buffer* owner =
+      it == slot_owners_.end() ? nullptr : buffers_.Find(it->second);
+  if (owner == buffer) owner = nullptr;
+  // Only here does a buffer leave kResident, except for kFree.
+  if (owner != nullptr && owner->word.phase() != Phase::kResident) return false;
   if (!buffer->word.TryStartEviction()) return false;
-  if (owner == buffer) return true;
-  // Not in the evictor's hands, because this is the evictor.
-  if (owner != nullptr) {
+  if (owner != nullptr && owner->slot.id == slot_id) {
     owner->MarkDirty();
     owner->slot = SwapSlot();
   }
-  slot_owners_.erase(it);
+  slot_owners_[slot_id] = BufferPool::IdOf(*buffer);
   return true;
+}
+
+void Device::LeaveSlot(const Departure& departure) {
+  const auto it = slot_owners_.find(departure.slot.id);
+  if (it == slot_owners_.end() || it->second != departure.buffer_id) return;
+  const Buffer* buffer = buffers_.Find(departure.buffer_id);
+  if (buffer != nullptr && buffer->slot.id == departure.slot.id) return;
+  slot_owners_.erase(it);
 }
 
 void Device::SetSlot(Buffer* buffer, SwapSlot slot) {
   const uint64_t id = BufferPool::IdOf(*buffer);
-  if (buffer->slot.id != 0) {
+  if (buffer->slot.id != 0 && buffer->slot.id != slot.id) {
     const auto it = slot_owners_.find(buffer->slot.id);
     if (it != slot_owners_.end() && it->second == id) slot_owners_.erase(it);
   }
@@ -132,82 +155,127 @@ void Device::SetSlot(Buffer* buffer, SwapSlot slot) {
 }
 
 Device::EvictResult Device::Evict(uint64_t buffer_id, const v1::Slot& slot,
-                                  uint64_t order_id) {
-  absl::MutexLock lock(&evicting_);
-  return MoveOut(buffer_id, slot, order_id);
+                                  std::optional<uint64_t> order_id) {
+  EvictResult result;
+  std::optional<Departure> departure = BeginEviction(buffer_id, slot, &result);
+  if (!departure.has_value()) return result;
+  return FinishEviction(*std::move(departure), order_id);
 }
 
-Device::EvictResult Device::MoveOut(uint64_t buffer_id, const v1::Slot& slot,
-                                    std::optional<uint64_t> order_id) {
-  Buffer* buffer;
-  SwapSlot target;
-  bool clean;
-  {
-    absl::MutexLock lock(&mutex_);
-    buffer = buffers_.Find(buffer_id);
-    if (buffer == nullptr || buffer->word.freed()) {
-      return {v1::BUFFER_OUTCOME_FREED, false, Bytes()};
-    }
-    if (buffer->mobility != Mobility::kMovable) return Skipped();
-    // Its range, when it was taken from the cache, may be larger.
-    absl::StatusOr<SwapSlot> resolved =
-        ResolveSlot(slot, Bytes(static_cast<int64_t>(buffer->bytes)));
-    if (!resolved.ok()) {
-      Log(LogLevel::kWarning, resolved.status().message());
-      return {v1::BUFFER_OUTCOME_FAILED, false, Bytes()};
-    }
-    target = *std::move(resolved);
-    if (!TakeSlot(buffer, target.id)) return Skipped();
-    clean = !buffer->dirty.load(std::memory_order_relaxed) &&
-            buffer->slot.id == target.id && buffer->slot.epoch == target.epoch;
+std::optional<Device::Departure> Device::Choose(uint64_t buffer_id,
+                                                const v1::Slot& slot,
+                                                bool* held,
+                                                EvictResult* result) {
+  absl::MutexLock lock(&mutex_);
+  Departure departure;
+  departure.buffer_id = buffer_id;
+  Buffer* buffer = departure.buffer = buffers_.Find(buffer_id);
+  if (buffer == nullptr || buffer->word.freed()) {
+    *result = Ended(v1::BUFFER_OUTCOME_FREED);
+    return std::nullopt;
   }
+  *result = Ended(v1::BUFFER_OUTCOME_SKIPPED);
+  *held = buffer->mobility == Mobility::kHeld;
+  if (buffer->mobility == Mobility::kFixed || (*held && !options_.gated)) {
+    return std::nullopt;
+  }
+  // Its range, when it was taken from the cache, may be larger.
+  absl::StatusOr<SwapSlot> resolved =
+      ResolveSlot(slot, Bytes(static_cast<int64_t>(buffer->bytes)));
+  if (!resolved.ok()) {
+    Log(LogLevel::kWarning, resolved.status().message());
+    *result = Ended(v1::BUFFER_OUTCOME_FAILED);
+    return std::nullopt;
+  }
+  departure.slot = *std::move(resolved);
+  if (!TakeSlot(buffer, departure.slot.id)) return std::nullopt;
+  ++away_;
+  departure.number = buffer->departure = ++departures_;
+  departure.size = buffer->range_size();
+  departure.clean = !buffer->dirty.load(std::memory_order_relaxed) &&
+                    buffer->slot.id == departure.slot.id &&
+                    buffer->slot.epoch == departure.slot.epoch;
+  return departure;
+}
+
+std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
+                                                       const v1::Slot& slot,
+                                                       EvictResult* result) {
+  bool held = false;
+  std::optional<Departure> departure = Choose(buffer_id, slot, &held, result);
+  if (!departure.has_value()) return std::nullopt;
+  Buffer* buffer = departure->buffer;
   char* base = buffer->base.load(std::memory_order_relaxed);
   const std::vector<ChunkHandle> handles = HandlesOf(buffer->chunks);
-  absl::Status status = driver_->BlockAccess(base, handles);
+  const bool may_leave = !held || gate_.Waited();
+  const absl::Status blocked =
+      may_leave ? driver_->BlockAccess(base, handles) : absl::OkStatus();
+  const bool leaves = may_leave && blocked.ok();
   METS_CHECK(buffer->word.TryMove(
-      Phase::kBlocking, status.ok() ? Phase::kEvicting : Phase::kResuming));
+      Phase::kBlocking, leaves ? Phase::kEvicting : Phase::kResuming));
   Signal();
-  if (status.ok() && !clean) {
-    absl::StatusOr<Fence> fence = driver_->CopyOut(
-        base, handles, target.pieces, TotalSize(target.pieces), mover_);
-    status = fence.ok() ? driver_->Wait(*fence) : fence.status();
-    if (!status.ok() &&
-        !buffer->word.TryMove(Phase::kEvicting, Phase::kResuming)) {
-      return Skipped();
-    }
+  if (!leaves) {
+    if (!blocked.ok()) LogFailedMove(blocked);
+    *result = CallOff(*departure, blocked.ok() ? v1::BUFFER_OUTCOME_SKIPPED
+                                               : v1::BUFFER_OUTCOME_FAILED);
+    return std::nullopt;
   }
-  if (!status.ok()) {
-    Log(LogLevel::kWarning,
-        absl::StrCat("a buffer could not be moved: ", status.message()));
-    Resume(buffer);
-    return {v1::BUFFER_OUTCOME_FAILED, false, Bytes()};
+  if (!departure->clean) {
+    const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
+    departure->copied =
+        driver_->CopyOut(base, handles, pieces, TotalSize(pieces), mover_);
   }
-  return CommitEviction(buffer, std::move(target), clean, order_id);
+  return departure;
 }
 
-Device::EvictResult Device::CommitEviction(Buffer* buffer, SwapSlot slot,
-                                           bool clean,
+Device::EvictResult Device::CallOff(const Departure& departure,
+                                    v1::BufferOutcome outcome) {
+  {
+    absl::MutexLock lock(&mutex_);
+    LeaveSlot(departure);
+  }
+  Resume(departure.buffer);
+  return Ended(outcome);
+}
+
+Device::EvictResult Device::FinishEviction(Departure departure,
                                            std::optional<uint64_t> order_id) {
-  if (buffer->word.freed() &&
-      buffer->word.TryMove(Phase::kEvicting, Phase::kResuming)) {
-    Resume(buffer);
-    return {v1::BUFFER_OUTCOME_FREED, false, Bytes()};
+  const absl::Status status = departure.copied.ok()
+                                  ? driver_->Wait(*departure.copied)
+                                  : departure.copied.status();
+  Buffer* buffer = departure.buffer;
+  bool goes;
+  {
+    absl::MutexLock lock(&mutex_);
+    goes = status.ok() && !buffer->word.freed();
+    if (buffer->departure != departure.number ||
+        !buffer->word.TryMove(Phase::kEvicting,
+                              goes ? Phase::kUnmapping : Phase::kResuming)) {
+      LeaveSlot(departure);
+      return Ended(v1::BUFFER_OUTCOME_SKIPPED);  // It has been brought back.
+    }
   }
-  if (!buffer->word.TryMove(Phase::kEvicting, Phase::kUnmapping)) {
-    return Skipped();  // An op has brought it back.
-  }
-  const Bytes size = buffer->range_size();
-  const Bytes copied = clean ? Bytes() : TotalSize(slot.pieces);
+  if (goes) return CommitEviction(std::move(departure), order_id);
+  if (!status.ok()) LogFailedMove(status);
+  return CallOff(departure, status.ok() ? v1::BUFFER_OUTCOME_FREED
+                                        : v1::BUFFER_OUTCOME_FAILED);
+}
+
+Device::EvictResult Device::CommitEviction(Departure departure,
+                                           std::optional<uint64_t> order_id) {
+  Buffer* buffer = departure.buffer;
+  const bool clean = departure.clean;
+  const Bytes copied = clean ? Bytes() : TotalSize(departure.slot.pieces);
   METS_CHECK_OK(driver_->Unmap(buffer->base.load(std::memory_order_relaxed),
                                HandlesOf(buffer->chunks)));
   ChunkSet chunks;
   {
     absl::MutexLock lock(&mutex_);
     chunks = std::exchange(buffer->chunks, {});
-    SetSlot(buffer, std::move(slot));
+    SetSlot(buffer, std::move(departure.slot));
     buffer->in_order |= order_id.has_value();
-    buffer_bytes_ -= size;
-    swapped_bytes_ += size;
+    buffer_bytes_ -= departure.size;
+    swapped_bytes_ += departure.size;
     if (!order_id.has_value()) PutIdle(std::exchange(chunks, {}));
     METS_CHECK(buffer->word.TryMove(Phase::kUnmapping, Phase::kSwapped));
     changed_.SignalAll();
@@ -217,7 +285,7 @@ Device::EvictResult Device::CommitEviction(Buffer* buffer, SwapSlot slot,
   totals_.clean_evictions.fetch_add(clean, std::memory_order_relaxed);
   totals_.evicted_bytes.fetch_add(copied.count(), std::memory_order_relaxed);
   TryDispose(buffer);
-  return {v1::BUFFER_OUTCOME_DONE, clean, size};
+  return {v1::BUFFER_OUTCOME_DONE, clean, departure.size};
 }
 
 bool Device::Unwanted(uint64_t buffer_id) {
@@ -241,12 +309,15 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
     if (status.ok()) {
       buffer->chunks = chunks;
       buffer->Touch(CoarseNowMs());  // It is about to be used.
+      --away_;
       swapped_bytes_ -= size;
       buffer_bytes_ += size;
       peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
       const bool orphan = buffer->slot.epoch != uplink_.epoch();
       if (orphan) unused = DropSlot(buffer);
-      buffer->dirty.store(orphan, std::memory_order_relaxed);
+      // Nobody announces writes to what is held.
+      const bool held = buffer->mobility != Mobility::kMovable;
+      buffer->dirty.store(orphan || held, std::memory_order_relaxed);
     }
     METS_CHECK(buffer->word.TryMove(
         Phase::kRestoring, status.ok() ? Phase::kResident : Phase::kSwapped,
@@ -265,7 +336,8 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
   return absl::OkStatus();
 }
 
-absl::Status Device::SetMobility(void* address, Mobility mobility) {
+absl::Status Device::SetMobility(void* address, Mobility wanted) {
+  const Mobility mobility = Allowed(wanted);
   Buffer* buffer = table_->Owns(address) ? table_->Find(address) : nullptr;
   if (buffer == nullptr || buffer->word.freed() ||
       buffer->word.phase() == Phase::kFree) {

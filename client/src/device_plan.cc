@@ -35,8 +35,7 @@ void Device::StopPlan() {
 }
 
 void Device::EvictByPlan(uint64_t buffer_id, const v1::Slot& slot) {
-  absl::MutexLock lock(&evicting_);
-  if (Unwanted(buffer_id)) MoveOut(buffer_id, slot, std::nullopt);
+  if (Unwanted(buffer_id)) Evict(buffer_id, slot, std::nullopt);
 }
 
 std::optional<Bytes> Device::SwappedSize(uint64_t buffer_id) {

@@ -69,6 +69,11 @@ void Gate::Leave() {
   }
 }
 
+bool Gate::Waited() {
+  absl::MutexLock lock(&mutex_);
+  return told_ended_ && waiters_ > 0;
+}
+
 bool Gate::BetweenSteps() const {
   const uint64_t word = word_.load();
   return steps_known_ && Running(word) == 0 && Begun(word) == step_base_.load();

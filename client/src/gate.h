@@ -44,6 +44,9 @@ class Gate {
   // Waits until an op may start, and counts it: each Enter has its Leave.
   void Enter();
   void Leave();
+  // The turn has ended, and an op waits for the next. Whoever enters after this
+  // sees all that the caller had done before.
+  bool Waited();
 
   void Follow(const v1::Gate& order);
   // A step has ended, or another begins.

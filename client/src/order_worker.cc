@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/src/eviction_window.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
@@ -121,20 +122,28 @@ void OrderWorker::EvictSome(Device& device, const v1::Evict& order, bool wanted,
     }
   }
   const Bytes target(static_cast<int64_t>(order.target_bytes()));
-  for (int i = 0; i < order.candidates_size(); ++i) {
-    if (*freed >= target || abandoned()) return;
-    const v1::EvictCandidate& candidate = order.candidates(i);
+  const auto ended = [&](int i, const Device::EvictResult& evicted) {
     v1::BufferResult* result = done->mutable_results(i);
-    if (result->outcome() != v1::BUFFER_OUTCOME_SKIPPED) continue;
-    if (!wanted && !device.Unwanted(candidate.buffer_id())) continue;
-    const Device::EvictResult evicted =
-        device.Evict(candidate.buffer_id(), candidate.slot(), order.order_id());
     result->set_outcome(evicted.outcome);
     result->set_clean(evicted.clean);
     if (evicted.outcome == v1::BUFFER_OUTCOME_DONE) {
-      result->set_slot_id(candidate.slot().slot_id());
+      result->set_slot_id(order.candidates(i).slot().slot_id());
     }
     *freed += evicted.freed;
+  };
+  EvictionWindow window(device, order.order_id(), ended);
+  for (int i = 0; i < order.candidates_size(); ++i) {
+    // Not more than what is needed, unless some of it fails.
+    while (*freed < target && *freed + window.bytes() >= target) {
+      window.FinishOne();
+    }
+    if (*freed >= target || abandoned()) return;
+    const v1::EvictCandidate& candidate = order.candidates(i);
+    if (done->results(i).outcome() != v1::BUFFER_OUTCOME_SKIPPED ||
+        (!wanted && !device.Unwanted(candidate.buffer_id()))) {
+      continue;
+    }
+    window.Begin(i, candidate.buffer_id(), candidate.slot());
   }
 }
 

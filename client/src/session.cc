@@ -396,6 +396,7 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
   options.pool = Bytes(static_cast<int64_t>(ready.pool_bytes()));
   options.limit = Bytes(static_cast<int64_t>(welcome_.limit_bytes()));
   options.wait = settings_.wait;
+  options.gated = !attachment.ops_seen;
   METS_ASSIGN_OR_RETURN(
       attachment.device,
       Device::Create(*this, std::move(driver), std::move(options)));

@@ -1,0 +1,142 @@
+#include "client/src/homecoming.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace mets::client {
+namespace {
+
+constexpr size_t kThreads = 4;
+// Asked for at a time, by one thread; a larger buffer alone.
+constexpr Bytes kBatch = MiB(128);
+constexpr size_t kMostInBatch = 16;
+
+}  // namespace
+
+absl::Status Homecoming::Run() {
+  absl::MutexLock only(&device_.homecoming_);
+  for (;;) {
+    std::vector<Absent> absent = Collect();
+    if (absent.empty()) return absl::OkStatus();
+    const size_t count = std::min(absent.size(), kThreads);
+    {
+      absl::MutexLock lock(&mutex_);
+      absent_ = std::move(absent);
+      next_ = 0;
+    }
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < count; ++i) {
+      threads.emplace_back([this] { BringSome(); });
+    }
+    BringSome();
+    for (std::thread& thread : threads) thread.join();
+    // So that nobody makes room for them any more.
+    device_.ReportChanges(ReportScope::kAll);
+    absl::MutexLock lock(&mutex_);
+    if (!status_.ok()) return status_;
+  }
+}
+
+std::vector<Homecoming::Absent> Homecoming::Collect() {
+  for (;;) {
+    std::vector<Absent> absent;
+    std::vector<Buffer*> stay;
+    bool moving = false;
+    {
+      absl::MutexLock lock(&device_.mutex_);
+      for (Buffer& buffer : device_.buffers_.all()) {
+        const Phase phase = buffer.word.phase();
+        if (phase == Phase::kFree || buffer.word.freed()) continue;
+        if (phase == Phase::kSwapped) {
+          absent.push_back({BufferPool::IdOf(buffer), buffer.range_size()});
+        } else if (phase == Phase::kEvicting) {
+          if (buffer.word.TryMove(phase, Phase::kResuming)) {
+            stay.push_back(&buffer);
+          }
+          moving = true;
+        } else {
+          moving |= phase != Phase::kResident;
+        }
+      }
+      if (moving && absent.empty() && stay.empty()) {
+        device_.changed_.Wait(&device_.mutex_);
+      }
+    }
+    for (Buffer* buffer : stay) device_.Resume(buffer);
+    if (moving && absent.empty()) continue;
+    std::sort(absent.begin(), absent.end(),
+              [](const Absent& a, const Absent& b) { return b.size < a.size; });
+    return absent;
+  }
+}
+
+std::vector<Homecoming::Absent> Homecoming::Next() {
+  std::vector<Absent> some;
+  Bytes sum;
+  absl::MutexLock lock(&mutex_);
+  if (!status_.ok()) return some;
+  while (next_ < absent_.size() && some.size() < kMostInBatch) {
+    if (!some.empty() && sum + absent_[next_].size > kBatch) break;
+    sum += absent_[next_].size;
+    some.push_back(absent_[next_++]);
+  }
+  return some;
+}
+
+void Homecoming::BringSome() {
+  for (;;) {
+    const std::vector<Absent> some = Next();
+    if (some.empty()) return;
+    const absl::Status status = Fetch(some);
+    if (!status.ok()) Fail(status);
+  }
+}
+
+void Homecoming::Fail(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  status_.Update(status);
+}
+
+absl::Status Homecoming::Fetch(const std::vector<Absent>& some) {
+  std::vector<Bytes> sizes;
+  for (const Absent& absent : some) sizes.push_back(absent.size);
+  std::vector<ChunkSet> chunks;
+  if (!device_.TakeLocally(sizes, &chunks)) {
+    absl::StatusOr<Grant> grant =
+        device_.uplink_.Acquire(device_, sizes, deadline_, WaitMode::kPlain);
+    if (!grant.ok()) return grant.status();
+    chunks = std::move(grant->ranges);
+  }
+  absl::Status status;
+  for (size_t i = 0; i < some.size(); ++i) {
+    if (status.ok()) {
+      status = Bring(some[i], chunks[i]);
+    } else {
+      device_.ReturnIdle(chunks[i]);
+    }
+  }
+  return status;
+}
+
+absl::Status Homecoming::Bring(const Absent& absent, const ChunkSet& chunks) {
+  Buffer* buffer;
+  {
+    absl::MutexLock lock(&device_.mutex_);
+    buffer = device_.buffers_.Find(absent.id);
+    if (buffer == nullptr || buffer->word.freed() ||
+        !buffer->word.TryMove(Phase::kSwapped, Phase::kRestoring)) {
+      device_.PutIdle(chunks);  // It was freed, or a fault was faster.
+      return absl::OkStatus();
+    }
+  }
+  absl::Status status = device_.Restore(buffer, chunks);
+  if (status.ok()) {
+    device_.Unpin(buffer);
+  } else {
+    device_.ReturnIdle(chunks);
+  }
+  return status;
+}
+
+}  // namespace mets::client
