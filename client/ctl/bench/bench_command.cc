@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/ctl/admin_client.h"
 #include "client/ctl/bench/bench_report.h"
 #include "client/ctl/bench/bench_worker.h"
@@ -17,7 +19,9 @@
 namespace mets::ctl {
 namespace {
 
-constexpr int kHandOvers = 3;
+constexpr int kHandOvers = 5;
+// After so long a quantum ends in which nothing runs.
+constexpr absl::Duration kIdle = absl::Milliseconds(1500);
 constexpr Bytes kMove = GiB(8);
 constexpr Bytes kFresh = MiB(512);
 constexpr Bytes kSmall = MiB(64);
@@ -51,8 +55,8 @@ class Bench {
     report_.device = device_.id();
     report_.kind = device_.kind();
     METS_RETURN_IF_ERROR(MakeChunks());
-    METS_RETURN_IF_ERROR(Start("mets-bench-low", 0, &low_));
-    METS_RETURN_IF_ERROR(Start("mets-bench-high", 1, &high_));
+    METS_RETURN_IF_ERROR(Start("mets-bench-1", &first_));
+    METS_RETURN_IF_ERROR(Start("mets-bench-2", &second_));
     METS_RETURN_IF_ERROR(MeasureBus());
     METS_RETURN_IF_ERROR(MeasureAllocations());
     METS_RETURN_IF_ERROR(MeasureHandOver());
@@ -60,10 +64,9 @@ class Bench {
   }
 
  private:
-  absl::Status Start(const char* job, int priority,
-                     std::optional<BenchWorker>* worker) {
+  absl::Status Start(const char* job, std::optional<BenchWorker>* worker) {
     METS_ASSIGN_OR_RETURN(BenchWorker started,
-                          BenchWorker::Start(job, priority, run_dir_));
+                          BenchWorker::Start(job, run_dir_));
     *worker = std::move(started);
     return (*worker)
         ->Ask(absl::StrCat("open ", device_.id(), " ", scale_.probe.count()))
@@ -74,7 +77,7 @@ class Bench {
   // chunks behind.
   absl::Status MakeChunks() {
     std::optional<BenchWorker> worker;
-    METS_RETURN_IF_ERROR(Start("mets-bench-low", 0, &worker));
+    METS_RETURN_IF_ERROR(Start("mets-bench-1", &worker));
     return worker
         ->Ask(absl::StrCat("hold ", pool_.count(), " ", scale_.piece.count()))
         .status();
@@ -90,17 +93,17 @@ class Bench {
     const double gigabytes = 1e-9 * scale_.raw.count();
     const std::string out = absl::StrCat("raw-out ", times);
     const std::string in = absl::StrCat("raw-in ", times);
-    METS_ASSIGN_OR_RETURN(const double out_s, low_->Ask(out));
-    METS_ASSIGN_OR_RETURN(const double in_s, low_->Ask(in));
+    METS_ASSIGN_OR_RETURN(const double out_s, first_->Ask(out));
+    METS_ASSIGN_OR_RETURN(const double in_s, first_->Ask(in));
     Add("raw_out_gbps", "plain copies to the host", gigabytes / out_s, "GB/s",
         scale_.raw_gbps);
     Add("raw_in_gbps", "plain copies from the host", gigabytes / in_s, "GB/s",
         scale_.raw_gbps);
-    METS_RETURN_IF_ERROR(low_->Tell(out));
-    METS_RETURN_IF_ERROR(high_->Tell(in));
-    METS_ASSIGN_OR_RETURN(const double low_s, low_->Answer());
-    METS_ASSIGN_OR_RETURN(const double high_s, high_->Answer());
-    both_gbps_ = 2 * gigabytes / std::max(low_s, high_s);
+    METS_RETURN_IF_ERROR(first_->Tell(out));
+    METS_RETURN_IF_ERROR(second_->Tell(in));
+    METS_ASSIGN_OR_RETURN(const double first_s, first_->Answer());
+    METS_ASSIGN_OR_RETURN(const double second_s, second_->Answer());
+    both_gbps_ = 2 * gigabytes / std::max(first_s, second_s);
     Add("raw_both_gbps", "both at once, two processes", both_gbps_, "GB/s", {});
     return absl::OkStatus();
   }
@@ -109,21 +112,21 @@ class Bench {
     const Bytes fresh = std::min(kFresh, Bytes(pool_.count() / 8));
     METS_ASSIGN_OR_RETURN(
         const double fresh_s,
-        low_->Ask(absl::StrCat("fresh ", fresh.count(), " 4")));
+        first_->Ask(absl::StrCat("fresh ", fresh.count(), " 4")));
     Add("fresh_ms", "new buffer of 512 MiB (or pool / 8)", fresh_s * 1e3, "ms",
         {}, scale_.fresh_ms);
     const Bytes small = std::min(kSmall, fresh);
     const std::string amount = absl::StrCat(" ", small.count(), " ");
     METS_ASSIGN_OR_RETURN(const double cached,
-                          low_->Ask(absl::StrCat("cached", amount, 100000)));
+                          first_->Ask(absl::StrCat("cached", amount, 100000)));
     Add("alloc_cached_us", "allocate and free 64 MiB, METS, cached",
         cached * 1e6, "us", {}, scale_.cached_us);
     METS_ASSIGN_OR_RETURN(const double native,
-                          low_->Ask(absl::StrCat("native", amount, 20)));
+                          first_->Ask(absl::StrCat("native", amount, 20)));
     Add("alloc_native_us", "the same, the device's own allocator", native * 1e6,
         "us", {});
     const absl::StatusOr<double> pooled =
-        low_->Ask(absl::StrCat("native-pool", amount, 10000));
+        first_->Ask(absl::StrCat("native-pool", amount, 10000));
     if (pooled.ok()) {
       Add("alloc_native_pool_us", "the same, cudaMallocAsync", *pooled * 1e6,
           "us", {});
@@ -131,40 +134,38 @@ class Bench {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<double> Moved() {
-    METS_ASSIGN_OR_RETURN(const double low, low_->Ask("moved"));
-    METS_ASSIGN_OR_RETURN(const double high, high_->Ask("moved"));
-    return low + high;
+  // `to` waits for the device, which `from` has and does not use. Once `from`
+  // wants it back, what it holds may leave. Bytes a second until `to` has it.
+  absl::StatusOr<double> HandOver(BenchWorker& from, BenchWorker& to) {
+    absl::SleepFor(kIdle);
+    const absl::Time begin = absl::Now();
+    METS_RETURN_IF_ERROR(from.Tell("turn"));
+    METS_RETURN_IF_ERROR(to.Answer().status());
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+    return static_cast<double>(2 * move_.count()) / seconds;
   }
 
-  // The job of the higher class takes its turn, and the other takes it back
-  // when it is over: what both hold does not fit.
-  absl::StatusOr<double> HandOver() {
-    METS_ASSIGN_OR_RETURN(const double before, Moved());
-    METS_ASSIGN_OR_RETURN(const double seconds, high_->Ask("turn"));
-    METS_ASSIGN_OR_RETURN(const double after, Moved());
-    return 1e-9 * (after - before) / seconds;
-  }
-
+  // What both hold exceeds the pool by what moves.
   absl::Status MeasureHandOver() {
-    const std::string hold = absl::StrCat(
-        "hold ", ((pool_ + move_).count() / 2), " ", scale_.piece.count());
-    METS_RETURN_IF_ERROR(low_->Ask(hold).status());
-    METS_RETURN_IF_ERROR(low_->Ask("loop").status());
-    METS_RETURN_IF_ERROR(high_->Ask(hold).status());
-    std::vector<double> gbps;
-    METS_ASSIGN_OR_RETURN(const double first, HandOver());
+    const std::string hold = absl::StrCat("hold ", (pool_ + move_).count() / 2,
+                                          " ", scale_.piece.count());
+    METS_RETURN_IF_ERROR(first_->Ask(hold).status());
+    METS_RETURN_IF_ERROR(second_->Tell(hold));
+    METS_RETURN_IF_ERROR(HandOver(*first_, *second_).status());
+    METS_ASSIGN_OR_RETURN(const double first, HandOver(*second_, *first_));
+    METS_RETURN_IF_ERROR(HandOver(*first_, *second_).status());
+    std::vector<double> rates(kHandOvers);
     for (int i = 0; i < kHandOvers; ++i) {
-      METS_ASSIGN_OR_RETURN(gbps.emplace_back(), HandOver());
+      std::optional<BenchWorker>* ends[] = {&first_, &second_};
+      if (i % 2 == 0) std::swap(ends[0], ends[1]);
+      METS_ASSIGN_OR_RETURN(rates[i], HandOver(**ends[0], **ends[1]));
     }
-    METS_RETURN_IF_ERROR(high_->Tell("loop"));  // So that the other can stop.
-    METS_RETURN_IF_ERROR(low_->Ask("stop").status());
-    std::sort(gbps.begin(), gbps.end());
-    const double median = gbps[kHandOvers / 2];
-    Add("hand_over_first_gbps", "hand-over, both ways, the first", first,
+    std::sort(rates.begin(), rates.end());
+    const double gbps = 1e-9 * rates[kHandOvers / 2];
+    Add("hand_over_first_gbps", "hand-over, both ways, the first", 1e-9 * first,
         "GB/s", {});
-    Add("hand_over_gbps", "hand-over, both ways", median, "GB/s", {});
-    Add("hand_over_ratio", "of the plain copies both ways", median / both_gbps_,
+    Add("hand_over_gbps", "hand-over, both ways", gbps, "GB/s", {});
+    Add("hand_over_ratio", "of the plain copies both ways", gbps / both_gbps_,
         "", scale_.hand_over_ratio);
     return absl::OkStatus();
   }
@@ -175,7 +176,7 @@ class Bench {
   const std::string run_dir_;
   BenchReport report_;
   double both_gbps_ = 0;
-  std::optional<BenchWorker> low_, high_;
+  std::optional<BenchWorker> first_, second_;
 };
 
 absl::StatusOr<v1::DeviceStatus> FindIdle(const v1::GetStatusResponse& status,

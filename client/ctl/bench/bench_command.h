@@ -15,7 +15,7 @@ struct BenchOptions {
   bool json = false;
 };
 
-// Measures with two jobs of its own ("mets-bench-low" and "mets-bench-high"),
+// Measures with two jobs of its own ("mets-bench-1" and "mets-bench-2"),
 // and prints what was expected beside it. FAILED_PRECONDITION when the device
 // is in use.
 absl::Status BenchCommand(const BenchOptions& options,

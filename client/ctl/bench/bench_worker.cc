@@ -31,14 +31,12 @@ std::string WorkerProgram() {
 }  // namespace
 
 absl::StatusOr<BenchWorker> BenchWorker::Start(const std::string& job,
-                                               int priority,
                                                const std::string& run_dir) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return ErrnoToStatus(errno, "socketpair");
   }
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  const std::string number = absl::StrCat(priority);
   const std::string program = WorkerProgram();
   const int pid = fork();
   if (pid < 0) return ErrnoToStatus(errno, "fork");
@@ -46,7 +44,6 @@ absl::StatusOr<BenchWorker> BenchWorker::Start(const std::string& job,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (dup2(theirs.get(), STDIN_FILENO) < 0) _exit(1);
     setenv("METS_JOB", job.c_str(), 1);
-    setenv("METS_PRIORITY", number.c_str(), 1);
     setenv("METS_RUN_DIR", run_dir.c_str(), 1);
     execl(program.c_str(), program.c_str(), nullptr);
     _exit(1);

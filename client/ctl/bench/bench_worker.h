@@ -17,8 +17,8 @@ namespace mets::ctl {
 // Not thread-safe. Its end ends the process.
 class BenchWorker {
  public:
-  // `job` is its job's name, `priority` its job's class.
-  static absl::StatusOr<BenchWorker> Start(const std::string& job, int priority,
+  // `job` is its job's name.
+  static absl::StatusOr<BenchWorker> Start(const std::string& job,
                                            const std::string& run_dir);
   BenchWorker(BenchWorker&&) = default;
   BenchWorker& operator=(BenchWorker&&) = default;

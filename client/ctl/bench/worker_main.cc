@@ -9,15 +9,11 @@
 //   fresh BYTES TIMES           alloc, all kept until the end → median seconds
 //   hold BYTES PIECE            allocates buffers            → bytes
 //   turn                        enters and leaves the gate   → seconds to enter
-//   moved                       evicted and restored so far  → bytes
-//   loop, stop                  enters and leaves until told → 0
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -62,9 +58,6 @@ class Worker {
     if (command == "fresh") return Fresh(bytes, number);
     if (command == "hold") return Hold(bytes, number);
     if (command == "turn") return Turn();
-    if (command == "moved") return Moved();
-    if (command == "loop") return Loop();
-    if (command == "stop") return Stop();
     return absl::InvalidArgumentError(absl::StrCat("unknown: ", line));
   }
 
@@ -157,32 +150,8 @@ class Worker {
     return waited;
   }
 
-  absl::StatusOr<double> Moved() {
-    mets_stats_t stats = METS_STATS_INIT;
-    METS_RETURN_IF_ERROR(FromMets(mets_get_stats(device_, &stats)));
-    return static_cast<double>(stats.evicted_bytes_total +
-                               stats.restored_bytes_total);
-  }
-
-  absl::StatusOr<double> Loop() {
-    looping_ = true;
-    loop_ = std::thread([this] {
-      while (looping_) {
-        if (!Turn().ok()) return;
-      }
-    });
-    return 0;
-  }
-  absl::StatusOr<double> Stop() {
-    looping_ = false;
-    if (loop_.joinable()) loop_.join();
-    return 0;
-  }
-
   mets_device* device_ = nullptr;
   std::unique_ptr<BusProbe> probe_;
-  std::atomic<bool> looping_{false};
-  std::thread loop_;
 };
 
 int Serve() {
