@@ -8,102 +8,33 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
-// What the handles of cuda.h point to here.
-struct CUstream_st {
-  std::deque<std::function<void()>> tasks;
-  uint64_t submitted = 0;
-  uint64_t completed = 0;
-};
-struct CUevent_st {
-  CUstream stream = nullptr;
-  uint64_t point = 0;
-};
-struct CUctx_st {};
+#include "tests/common/device/cuda/fake_cuda_state.h"
 
 namespace mets::fake_cuda {
-namespace {
-
-constexpr size_t kTotal = size_t{1} << 30;
-constexpr size_t kUnit = size_t{2} << 20;
-
-struct Mapping {
-  size_t size;
-  int fd;
-  bool accessible = false;
-};
-struct Plan {
-  int calls = 0;
-  std::map<int, CUresult> failures;  // By number of the call.
-};
-
-struct State {
-  std::recursive_mutex mutex;
-  std::map<std::string, Plan> plans;
-  bool delay = false;
-  CUresult next_copy = CUDA_SUCCESS;
-  CUresult context_error = CUDA_SUCCESS;
-  uint64_t next_handle = 1;
-  std::map<CUmemGenericAllocationHandle, int> chunks;  // Descriptors.
-  std::map<CUdeviceptr, size_t> reservations;
-  std::map<CUdeviceptr, Mapping> mappings;
-  std::map<char*, size_t> registered;
-  std::set<CUstream> streams;
-  std::set<CUevent> events;
-  int contexts = 0;
-  CUctx_st context;
-};
 
 State& S() {
   static State& state = *new State;
   return state;
 }
 
-thread_local int in_context = 0;
-
-// Begins a call: counts it, and gives the error that is planned.
 CUresult Begin(const char* function) {
   Plan& plan = S().plans[function];
   const auto failure = plan.failures.find(++plan.calls);
   return failure == plan.failures.end() ? CUDA_SUCCESS : failure->second;
 }
 
-#define FAKE_BEGIN(function)                             \
-  std::lock_guard<std::recursive_mutex> lock(S().mutex); \
-  if (const CUresult planned = Begin(#function)) return planned
+namespace {
 
-// In calls that need a context, behind FAKE_BEGIN.
-#define FAKE_CHECK_CONTEXT()                              \
-  if (in_context == 0) return CUDA_ERROR_INVALID_CONTEXT; \
-  if (S().context_error != CUDA_SUCCESS) return S().context_error
+constexpr size_t kTotal = size_t{1} << 30;
+constexpr size_t kUnit = size_t{2} << 20;
 
 size_t SizeOf(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
-}
-
-void RunUpTo(CUstream stream, uint64_t point) {
-  while (stream->completed < point) {
-    std::function<void()> task = std::move(stream->tasks.front());
-    stream->tasks.pop_front();
-    task();
-    ++stream->completed;
-  }
-}
-
-void Submit(CUstream stream, std::function<void()> task) {
-  stream->tasks.push_back(std::move(task));
-  ++stream->submitted;
-  if (!S().delay) RunUpTo(stream, stream->submitted);
 }
 
 bool IsRegistered(const void* address, size_t size) {
@@ -145,18 +76,11 @@ std::vector<CUdeviceptr> WholeMappings(CUdeviceptr address, size_t size) {
 
 void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-CUresult Copy(void* to, const void* from, size_t size, CUstream stream) {
-  Submit(stream, [=] {
-    if (S().next_copy != CUDA_SUCCESS) {
-      S().context_error = std::exchange(S().next_copy, CUDA_SUCCESS);
-    }
-    if (S().context_error == CUDA_SUCCESS) std::memcpy(to, from, size);
-  });
-  return CUDA_SUCCESS;
-}
+}  // namespace
 
 // ---- the functions, named as in cuda.h ------------------------------------
 namespace functions {
+namespace {
 
 CUresult cuInit(unsigned) {
   FAKE_BEGIN(cuInit);
@@ -411,61 +335,10 @@ CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t size,
   }
   return Copy(to, Pointer(from), size, stream);
 }
-CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  FAKE_BEGIN(cuStreamCreate);
-  FAKE_CHECK_CONTEXT();
-  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  *stream = new CUstream_st;
-  S().streams.insert(*stream);
-  return CUDA_SUCCESS;
-}
-CUresult cuStreamDestroy(CUstream stream) {
-  FAKE_BEGIN(cuStreamDestroy);
-  if (S().streams.erase(stream) == 0) return CUDA_ERROR_INVALID_HANDLE;
-  delete stream;
-  return CUDA_SUCCESS;
-}
-CUresult cuStreamSynchronize(CUstream stream) {
-  FAKE_BEGIN(cuStreamSynchronize);
-  FAKE_CHECK_CONTEXT();
-  RunUpTo(stream, stream->submitted);
-  return S().context_error;
-}
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  FAKE_BEGIN(cuStreamWaitEvent);
-  FAKE_CHECK_CONTEXT();
-  Submit(stream, [other = event->stream, point = event->point] {
-    RunUpTo(other, point);
-  });
-  return CUDA_SUCCESS;
-}
-CUresult cuEventCreate(CUevent* event, unsigned) {
-  FAKE_BEGIN(cuEventCreate);
-  FAKE_CHECK_CONTEXT();
-  *event = new CUevent_st;
-  S().events.insert(*event);
-  return CUDA_SUCCESS;
-}
-CUresult cuEventDestroy(CUevent event) {
-  FAKE_BEGIN(cuEventDestroy);
-  if (S().events.erase(event) == 0) return CUDA_ERROR_INVALID_HANDLE;
-  delete event;
-  return CUDA_SUCCESS;
-}
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  FAKE_BEGIN(cuEventRecord);
-  FAKE_CHECK_CONTEXT();
-  *event = {stream, stream->submitted};
-  return CUDA_SUCCESS;
-}
-CUresult cuEventQuery(CUevent event) {
-  FAKE_BEGIN(cuEventQuery);
-  FAKE_CHECK_CONTEXT();
-  return event->stream->completed >= event->point ? CUDA_SUCCESS
-                                                  : CUDA_ERROR_NOT_READY;
-}
-
+}  // namespace
 }  // namespace functions
+
+namespace {
 
 CudaApi MakeApi() {
   CudaApi api;
@@ -498,20 +371,6 @@ void Fail(const std::string& function, CUresult result, int nth) {
 void FailNextCopy(CUresult result) {
   std::lock_guard<std::recursive_mutex> lock(S().mutex);
   S().next_copy = result;
-}
-
-void Delay() {
-  std::lock_guard<std::recursive_mutex> lock(S().mutex);
-  S().delay = true;
-}
-
-void Run(int pieces) {
-  std::lock_guard<std::recursive_mutex> lock(S().mutex);
-  for (CUstream stream : S().streams) {
-    for (; !stream->tasks.empty() && pieces > 0; --pieces) {
-      RunUpTo(stream, stream->completed + 1);
-    }
-  }
 }
 
 std::string Left() {

@@ -2,6 +2,7 @@
 #ifndef METS_TESTS_COMMON_DEVICE_CUDA_FAKE_CUDA_H_
 #define METS_TESTS_COMMON_DEVICE_CUDA_FAKE_CUDA_H_
 
+#include <functional>
 #include <string>
 
 #include "common/device/cuda/cuda_api.h"
@@ -32,6 +33,10 @@ void FailNextCopy(CUresult result);
 void Delay();
 // Does that many pieces of work that wait, or all.
 void Run(int pieces = 1 << 30);
+// Puts work on a stream that is done at its next Release, and calls `work`
+// then. Other streams go on, unless they wait for it.
+void Occupy(CUstream stream, std::function<void()> work = nullptr);
+void Release(CUstream stream);
 
 // What was made and not given back, such as "2 chunks 1 stream"; "" when
 // nothing.
