@@ -119,7 +119,7 @@ bool Admission::Reserve() {
       ChunkSet chunks;
       if (TakeGranted(size, &chunks)) {
         op_->chunks.push_back({size, std::move(chunks)});
-      } else if (Buffer* range = device_.cache_.TakeFit(size)) {
+      } else if (Buffer* range = device_.cache_.TakeFit(size, op_->stream)) {
         op_->ranges.push_back(range);
       } else {
         still.push_back(size);
@@ -193,7 +193,8 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   const WaitMode mode = !overdraft ? WaitMode::kPlain
                         : pins     ? WaitMode::kPinned
                                    : WaitMode::kToken;
-  device_.ReportChanges(ReportScope::kAll);  // That the daemon spares what is named.
+  device_.ReportChanges(
+      ReportScope::kAll);  // That the daemon spares what is named.
   METS_ASSIGN_OR_RETURN(
       Grant grant, device_.uplink_.Acquire(device_, ranges, deadline, mode));
   if (grant.overdraft) op_->AddToken(grant.generation);
@@ -259,12 +260,15 @@ absl::Status Admission::BringBack(Device& device, Buffer* buffer,
 }
 
 absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
-                             uint64_t expected_bytes, Op** result) {
+                             uint64_t expected_bytes, Op** result,
+                             mets_stream stream) {
   *result = nullptr;
+  METS_ASSIGN_OR_RETURN(const Stream on, streams_.Find(stream));
   const bool recording = recorder_.on();
   const char* name = recording ? TakeNextOpName() : nullptr;
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
   Op* op = NewOp(this);
+  op->stream = on;
   // Before the gate, which may close where a step begins.
   WatchBegin(accesses, count, &op->step);
   // What runs within an op must not wait: others may wait for that op.
@@ -333,15 +337,18 @@ absl::Status Device::BeginSlow(const mets_access* accesses, size_t count,
   return admission.Run(absl::Now() + options_.wait);
 }
 
-void Device::UnpinAll(Op* op) {
-  for (size_t i = 0; i < op->pin_count; ++i) Unpin(op->pin(i).buffer);
+void Device::UnpinAll(Op* op, StreamMask stream) {
+  for (size_t i = 0; i < op->pin_count; ++i) {
+    op->pin(i).buffer->AddStreams(stream);
+    Unpin(op->pin(i).buffer);
+  }
   op->ClearPins();
 }
 
-void Device::EndOp(Op* op) {
+void Device::EndOp(Op* op, mets_stream stream) {
   RemoveCurrentOp(op);
   if (op->recorded != 0) recorder_.EndOp(op->recorded);
-  UnpinAll(op);
+  UnpinAll(op, streams_.FindOrHost(stream).bit);
   if (op->step.watched()) step_watch_.End(&op->step, JobTime());
   if (!op->ranges.empty() || !op->chunks.empty()) {
     absl::MutexLock lock(&mutex_);

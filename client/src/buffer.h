@@ -8,6 +8,7 @@
 
 #include "client/src/buffer_word.h"
 #include "client/src/chunk_store.h"
+#include "client/src/stream_table.h"
 #include "common/base/bytes.h"
 #include "common/device/map_driver.h"
 
@@ -53,6 +54,9 @@ struct Buffer {
   std::atomic<uint64_t> size{0};
   std::atomic<uint32_t> last_use_ms{0};
   std::atomic<bool> dirty{true};
+  // Those whose work may still touch the range. Set before the pin of an op
+  // that has used it ends; cleared by who has waited, while it is nobody's.
+  std::atomic<StreamMask> streams{0};
   // Ops that wait for memory and will need it: taken last.
   std::atomic<uint32_t> wanted{0};
   std::atomic<Slab*> slab{nullptr};
@@ -91,6 +95,11 @@ struct Buffer {
   void MarkDirty() {
     if (!dirty.load(std::memory_order_relaxed)) {
       dirty.store(true, std::memory_order_relaxed);
+    }
+  }
+  void AddStreams(StreamMask more) {
+    if ((streams.load(std::memory_order_relaxed) & more) != more) {
+      streams.fetch_or(more, std::memory_order_relaxed);
     }
   }
   void Touch(uint32_t now_ms) {

@@ -48,6 +48,7 @@ Buffer* BufferPool::Take() {
 void BufferPool::Put(Buffer* buffer) {
   buffer->base.store(nullptr, std::memory_order_relaxed);
   buffer->size.store(0, std::memory_order_relaxed);
+  buffer->streams.store(0, std::memory_order_relaxed);
   free_.push_back(buffer);
 }
 

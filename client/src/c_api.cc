@@ -153,9 +153,9 @@ mets_status mets_alloc(mets_device* device, const mets_alloc_options* options,
   return FromStatus(ToDevice(device)->Alloc(*options, address));
 }
 
-void mets_free(mets_device* device, void* address, mets_stream) {
+void mets_free(mets_device* device, void* address, mets_stream stream) {
   if (InForkedChild() || device == nullptr) return;
-  ToDevice(device)->Free(address);
+  ToDevice(device)->Free(address, stream);
 }
 
 mets_status mets_find(mets_device* device, const void* address,
@@ -181,18 +181,18 @@ mets_status mets_set_mobility(mets_device* device, void* address,
       address, static_cast<mets::client::Mobility>(mobility)));
 }
 
-mets_status mets_op_begin(mets_device* device, mets_stream,
+mets_status mets_op_begin(mets_device* device, mets_stream stream,
                           const mets_access* accesses, size_t count,
                           uint64_t expected_bytes, mets_op** op) {
   if (InForkedChild()) return Forked();
-  return FromStatus(ToDevice(device)->BeginOp(accesses, count, expected_bytes,
-                                              reinterpret_cast<Op**>(op)));
+  return FromStatus(ToDevice(device)->BeginOp(
+      accesses, count, expected_bytes, reinterpret_cast<Op**>(op), stream));
 }
 
-void mets_op_end(mets_op* op, mets_stream) {
+void mets_op_end(mets_op* op, mets_stream stream) {
   if (op == nullptr || InForkedChild()) return;
   Op* ended = reinterpret_cast<Op*>(op);
-  ended->device->EndOp(ended);
+  ended->device->EndOp(ended, stream);
 }
 
 void mets_op_allocated(const mets_op* op, uint64_t* bytes, uint64_t* largest,

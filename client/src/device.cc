@@ -94,17 +94,18 @@ void Device::SetLimits(Bytes limit, bool tight) {
 
 absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
   METS_RETURN_IF_ERROR(CheckAlloc(options));
+  METS_ASSIGN_OR_RETURN(const Stream stream, streams_.Find(options.stream));
   Op* op = CurrentOp();
   if (op != nullptr && op->device != this) op = nullptr;
   const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
   const Bytes bytes(static_cast<int64_t>(options.bytes));
   if (bytes < slab_threshold_) {
-    METS_RETURN_IF_ERROR(AllocSmall(options, op, address));
+    METS_RETURN_IF_ERROR(AllocSmall(options, stream, op, address));
   } else {
     METS_ASSIGN_OR_RETURN(
         Buffer * buffer,
         AllocBuffer(bytes.RoundUpTo(granularity_), options.bytes, mobility,
-                    options.deadline_ms, op));
+                    options.deadline_ms, stream, op));
     *address = buffer->base.load(std::memory_order_relaxed);
     step_watch_.Alloc(BufferPool::IdOf(*buffer), bytes,
                       op == nullptr ? nullptr : &op->step);
@@ -121,19 +122,25 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
 
 absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
                                             Mobility mobility,
-                                            int64_t deadline_ms, Op* op) {
+                                            int64_t deadline_ms, Stream stream,
+                                            Op* op) {
   ChunkSet chunks;
-  bool have_chunks;
+  bool have_chunks = false;
+  Buffer* buffer;
   {
     absl::MutexLock lock(&mutex_);
-    Buffer* buffer = TakeMapped(size, op);
+    buffer = TakeMapped(size, stream, op);
     if (buffer != nullptr) {
       Begin(buffer, bytes, mobility, op);
       totals_.cache_hits.fetch_add(1, std::memory_order_relaxed);
-      return buffer;
+    } else {
+      have_chunks = TakeReservedChunks(size, op, &chunks) ||
+                    chunks_.TakeExact(size, &chunks);
     }
-    have_chunks = TakeReservedChunks(size, op, &chunks) ||
-                  chunks_.TakeExact(size, &chunks);
+  }
+  if (buffer != nullptr) {
+    PassTo(stream, buffer);
+    return buffer;
   }
   if (!have_chunks) {
     const WaitClock::Wait wait(waits_);
@@ -143,13 +150,14 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
           AcquireOne(size, DeadlineAfter(deadline_ms, options_.wait), op));
     }
   }
-  METS_ASSIGN_OR_RETURN(Buffer * buffer, MapNew(size, chunks));
+  METS_ASSIGN_OR_RETURN(buffer, MapNew(size, chunks));
+  buffer->AddStreams(stream.bit);
   absl::MutexLock lock(&mutex_);
   Begin(buffer, bytes, mobility, op);
   return buffer;
 }
 
-Buffer* Device::TakeMapped(Bytes size, Op* op) {
+Buffer* Device::TakeMapped(Bytes size, const Stream& stream, Op* op) {
   if (op != nullptr) {
     for (size_t i = 0; i < op->ranges.size(); ++i) {
       Buffer* range = op->ranges[i];
@@ -160,7 +168,7 @@ Buffer* Device::TakeMapped(Bytes size, Op* op) {
       return range;
     }
   }
-  return cache_.TakeFit(size);
+  return cache_.TakeFit(size, stream);
 }
 
 bool Device::TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks) {
@@ -244,55 +252,80 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   }
 }
 
-absl::Status Device::AllocSmall(const mets_alloc_options& options, Op* op,
-                                void** address) {
+bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
+                         Op* op, void** address, Slab** used,
+                         Slab::Debt* debt) {
   const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
+  absl::MutexLock lock(&mutex_);
+  Slab* slab = slabs_.FindRoom(
+      mobility, SlabSet::SlotBytes(options.bytes, options.align), stream);
+  // In an op the slab must be resident; another one is found otherwise.
+  bool unused;
+  if (slab == nullptr ||
+      (op != nullptr && !slab->buffer()->word.TryPin(&unused))) {
+    return false;
+  }
+  if (op != nullptr) op->AddPin(slab->buffer(), false);
+  slab->buffer()->MarkDirty();
+  slab->buffer()->AddStreams(stream.bit);
+  *address = slab->Allocate(options.bytes, mobility);
+  slab->buffer()->mobility = slab->mobility();
+  if (recorder_.on()) recorder_.Write(BufferPool::IdOf(*slab->buffer()));
+  *used = slab;
+  *debt = slab->debt();
+  return true;
+}
+
+absl::Status Device::AllocSmall(const mets_alloc_options& options,
+                                Stream stream, Op* op, void** address) {
+  // Streams that share a bit share slabs, in host order.
+  if (stream.bit == kSharedBit) stream = Stream();
+  const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
+  Slab* slab;
+  Slab::Debt debt;
+  if (AllocInSlab(options, stream, op, address, &slab, &debt)) {
+    if (debt.others == 0) return absl::OkStatus();
+    streams_.Order(debt.stream, debt.others);
+    absl::MutexLock lock(&mutex_);
+    slab->Settle(debt);  // It is there while this allocation is.
+    return absl::OkStatus();
+  }
   const uint32_t slot_bytes = SlabSet::SlotBytes(options.bytes, options.align);
   Bytes size;
   {
     absl::MutexLock lock(&mutex_);
     size = slabs_.SlabBytes(slot_bytes);
-    Slab* slab = slabs_.FindRoom(mobility, slot_bytes);
-    // In an op the slab must be resident; another one is found otherwise.
-    bool unused;
-    if (slab != nullptr &&
-        (op == nullptr || slab->buffer()->word.TryPin(&unused))) {
-      if (op != nullptr) op->AddPin(slab->buffer(), false);
-      slab->buffer()->MarkDirty();
-      *address = slab->Allocate(options.bytes, mobility);
-      slab->buffer()->mobility = slab->mobility();
-      if (recorder_.on()) recorder_.Write(BufferPool::IdOf(*slab->buffer()));
-      return absl::OkStatus();
-    }
   }
-  METS_ASSIGN_OR_RETURN(
-      Buffer * buffer,
-      AllocBuffer(size, size.count(), mobility, options.deadline_ms, op));
+  METS_ASSIGN_OR_RETURN(Buffer * buffer,
+                        AllocBuffer(size, size.count(), mobility,
+                                    options.deadline_ms, stream, op));
   absl::MutexLock lock(&mutex_);
-  Slab* slab = slabs_.Add(buffer, mobility, slot_bytes);
+  slab = slabs_.Add(buffer, mobility, slot_bytes, stream);
   *address = slab->Allocate(options.bytes, mobility);
   buffer->slab.store(slab, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
-void Device::Free(void* address) {
+void Device::Free(void* address, mets_stream stream) {
   if (address == nullptr) return;
   Buffer* buffer = table_->Owns(address) ? table_->Find(address) : nullptr;
   if (buffer == nullptr) {
     Log(LogLevel::kError, "mets_free of an address that was not allocated");
     return;
   }
+  const StreamMask on = streams_.FindOrHost(stream).bit;
   if (buffer->slab.load(std::memory_order_relaxed) != nullptr) {
-    FreeSmall(buffer, address);
+    FreeSmall(buffer, address, on);
   } else if (buffer->base.load(std::memory_order_relaxed) != address) {
     Log(LogLevel::kError, "mets_free of an address inside an allocation");
   } else {
     step_watch_.Free(BufferPool::IdOf(*buffer));
+    buffer->AddStreams(on);
     FreeBuffer(buffer);
   }
 }
 
-void Device::FreeSmall(Buffer* buffer, void* address) {
+void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
   uint64_t bytes = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -300,7 +333,8 @@ void Device::FreeSmall(Buffer* buffer, void* address) {
     const int slot = slab == nullptr ? -1 : slab->SlotOf(address);
     if (slot < 0) return;
     bytes = slab->BytesOf(slot);
-    slab->Free(slot);
+    buffer->AddStreams(stream);
+    slab->Free(slot, buffer->streams.load(std::memory_order_relaxed));
     buffer->mobility = slab->mobility();
     slabs_.NoteFreed(slab);
     NoteLive(-static_cast<int64_t>(bytes));

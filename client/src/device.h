@@ -30,6 +30,7 @@
 #include "client/src/slab_set.h"
 #include "client/src/step_meter.h"
 #include "client/src/step_watch.h"
+#include "client/src/stream_table.h"
 #include "client/src/uplink.h"
 #include "client/src/wait_clock.h"
 #include "common/device/map_driver.h"
@@ -71,8 +72,9 @@ struct DeviceTotals {
 // the process ends. `uplink` must outlive it.
 //
 // The implementation is in device.cc (allocations), admission.h (ops),
-// device_move.cc (eviction, restores), device_plan.cc (those of a plan),
-// device_report.cc (what the daemon is told), device_record.cc (recordings).
+// device_streams.cc (whose work may still touch a range), device_move.cc
+// (eviction, restores), device_plan.cc (those of a plan), device_report.cc
+// (what the daemon is told), device_record.cc (recordings).
 class Device {
  public:
   static absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -91,12 +93,13 @@ class Device {
 
   // --- the C interface, see mets.h -------------------------------------------
   absl::Status Alloc(const mets_alloc_options& options, void** address);
-  void Free(void* address);
+  void Free(void* address, mets_stream stream = nullptr);
   absl::Status FindBuffer(const void* address, mets_buffer_info* info);
   absl::Status SetMobility(void* address, Mobility mobility);
   absl::Status BeginOp(const mets_access* accesses, size_t count,
-                       uint64_t expected_bytes, Op** op);
-  void EndOp(Op* op);
+                       uint64_t expected_bytes, Op** op,
+                       mets_stream stream = nullptr);
+  void EndOp(Op* op, mets_stream stream = nullptr);
   // A section of a program that does not announce its ops: as an op without
   // accesses; where all are gated, every buffer is resident when it begins. An
   // error: it has not begun. Leave ends the thread's innermost one.
@@ -227,12 +230,16 @@ class Device {
          std::unique_ptr<AddressTable> table, DeviceOptions options);
 
   // Allocations (device.cc).
-  absl::Status AllocSmall(const mets_alloc_options& options, Op* op,
-                          void** address);
+  absl::Status AllocSmall(const mets_alloc_options& options, Stream stream,
+                          Op* op, void** address);
+  // False when no slab has room.
+  bool AllocInSlab(const mets_alloc_options& options, Stream stream, Op* op,
+                   void** address, Slab** slab, Slab::Debt* debt);
   absl::StatusOr<Buffer*> AllocBuffer(Bytes size, uint64_t bytes,
                                       Mobility mobility, int64_t deadline_ms,
-                                      Op* op);
-  Buffer* TakeMapped(Bytes size, Op* op) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                                      Stream stream, Op* op);
+  Buffer* TakeMapped(Bytes size, const Stream& stream, Op* op)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<ChunkSet> AcquireOne(Bytes size, absl::Time deadline, Op* op);
@@ -244,7 +251,7 @@ class Device {
   absl::StatusOr<Buffer*> MapNew(Bytes size, const ChunkSet& chunks);
   void Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FreeSmall(Buffer* buffer, void* address);
+  void FreeSmall(Buffer* buffer, void* address, StreamMask stream);
   void FreeBuffer(Buffer* buffer);
   // Ends a freed buffer if this caller may; keeps its range for `op` when that
   // has a reservation.
@@ -261,12 +268,20 @@ class Device {
   void Unpin(Buffer* buffer) {
     if (buffer->word.Unpin()) TryDispose(buffer);
   }
-  void UnpinAll(Op* op);
+  // The op's work is on `stream`.
+  void UnpinAll(Op* op, StreamMask stream = 0);
   // Whether an op with these accesses has to do with the device.
   bool UsesDevice(const mets_access* accesses, size_t count) const;
   bool NothingPinned();
   absl::Status BeginSlow(const mets_access* accesses, size_t count,
                          uint64_t expected_bytes, Op* op);
+
+  // The program's streams (device_streams.cc).
+  // A new buffer, which nobody knows yet, is used first on `stream`, after
+  // whatever may still touch its range.
+  void PassTo(const Stream& stream, Buffer* buffer);
+  // Blocks until no stream touches these ranges. REQUIRES: they are nobody's.
+  void AwaitStreams(const std::vector<Buffer*>& ranges);
 
   // Moves (device_move.cc).
   enum class PinResult { kPinned, kSwapped, kGone };
@@ -398,6 +413,7 @@ class Device {
   uint64_t recording_id_ ABSL_GUARDED_BY(record_mutex_) = 0;  // 0: none.
   std::unique_ptr<RecordFile> record_file_ ABSL_GUARDED_BY(record_mutex_);
 
+  StreamTable streams_{*driver_};
   WaitClock waits_;
   Gate gate_;
   StepWatch step_watch_;

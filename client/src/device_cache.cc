@@ -115,6 +115,7 @@ void Device::PutIdle(Buffer* range) {
 }
 
 ChunkSet Device::Dismantle(const std::vector<Buffer*>& ranges) {
+  AwaitStreams(ranges);
   ChunkSet all;
   for (Buffer* range : ranges) {
     char* base = range->base.load(std::memory_order_relaxed);

@@ -221,6 +221,7 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
     return std::nullopt;
   }
   if (!departure->clean) {
+    streams_.Order({mover_, 0}, buffer->streams.load(std::memory_order_relaxed));
     const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
     departure->copied =
         driver_->CopyOut(base, handles, pieces, TotalSize(pieces), mover_);
@@ -240,10 +241,13 @@ Device::EvictResult Device::CallOff(const Departure& departure,
 
 Device::EvictResult Device::FinishEviction(Departure departure,
                                            std::optional<uint64_t> order_id) {
-  const absl::Status status = departure.copied.ok()
-                                  ? driver_->Wait(*departure.copied)
-                                  : departure.copied.status();
   Buffer* buffer = departure.buffer;
+  absl::Status status = departure.copied.status();
+  if (departure.clean) {
+    status = streams_.Wait(buffer->streams.load(std::memory_order_relaxed));
+  } else if (status.ok()) {
+    status = driver_->Wait(*departure.copied);
+  }
   bool goes;
   {
     absl::MutexLock lock(&mutex_);
@@ -273,6 +277,7 @@ Device::EvictResult Device::CommitEviction(Departure departure,
     absl::MutexLock lock(&mutex_);
     chunks = std::exchange(buffer->chunks, {});
     SetSlot(buffer, std::move(departure.slot));
+    buffer->streams.store(0, std::memory_order_relaxed);
     buffer->in_order |= order_id.has_value();
     buffer_bytes_ -= departure.size;
     swapped_bytes_ += departure.size;

@@ -86,6 +86,7 @@ Op* NewOp(Device* device) {
   }
   op->device = device;
   op->reserved = op->counted = op->section = false;
+  op->stream = Stream();
   op->recorded = 0;
   op->step.Reset();
   op->tokens = 0;

@@ -34,6 +34,7 @@ struct Op {
   bool reserved = false;  // It has, or had, a reservation.
   bool counted = false;   // It has entered the gate.
   bool section = false;   // It is a mets_gate_enter.
+  Stream stream;          // The one it begins on.
 
   size_t pin_count = 0;
   Pin inline_pins[kInlinePins];

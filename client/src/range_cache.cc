@@ -21,12 +21,22 @@ void RangeCache::Put(Buffer* range) {
   bytes_ += range->range_size();
 }
 
-Buffer* RangeCache::TakeFit(Bytes size) {
+Buffer* RangeCache::Choose(Buffer* bucket, const Stream& stream) {
+  Buffer* range = bucket;
+  for (int i = 0; i < kLooks && range != nullptr; ++i) {
+    const StreamMask users = range->streams.load(std::memory_order_relaxed);
+    if (stream.Others(users) == 0) return range;
+    range = range->bucket_next;
+  }
+  return bucket;
+}
+
+Buffer* RangeCache::TakeFit(Bytes size, const Stream& stream) {
   const int64_t most = size.count() + size.count() / 8;
   for (auto it = buckets_.lower_bound(size.count());
        it != buckets_.end() && it->first <= most; ++it) {
     if (it->second == nullptr) continue;
-    Buffer* range = it->second;
+    Buffer* range = Choose(it->second, stream);
     Take(range);
     return range;
   }

@@ -17,8 +17,9 @@ class RangeCache {
  public:
   void Put(Buffer* range);
   // Smallest range of at least `size` that wastes at most an eighth of it; of
-  // equals, the last one put. Null when there is none.
-  Buffer* TakeFit(Bytes size);
+  // equals, one of the last put that no stream but `stream` may still touch,
+  // else the last one put. Null when there is none.
+  Buffer* TakeFit(Bytes size, const Stream& stream = {});
   void Take(Buffer* range);
 
   Buffer* oldest() const { return oldest_; }  // Goes on by Buffer::newer.
@@ -27,6 +28,9 @@ class RangeCache {
 
  private:
   static constexpr size_t kMaxSizes = 4096;
+  static constexpr int kLooks = 8;  // At ranges of one size.
+
+  static Buffer* Choose(Buffer* bucket, const Stream& stream);
 
   std::map<int64_t, Buffer*> buckets_;  // Size → the last one put.
   Buffer* oldest_ = nullptr;

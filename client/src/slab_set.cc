@@ -21,8 +21,9 @@ uint64_t NextPowerOfTwo(uint64_t value) {
 
 }  // namespace
 
-Slab::Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots)
+Slab::Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots, Stream stream)
     : buffer_(buffer), slot_bytes_(slot_bytes) {
+  debt_.stream = stream;
   bytes_.resize(slots);
   mobility_.resize(slots);
   free_.reserve(slots);
@@ -52,12 +53,20 @@ char* Slab::AddressOf(int slot) const {
          static_cast<uint64_t>(slot) * slot_bytes_;
 }
 
-void Slab::Free(int slot) {
+void Slab::Free(int slot, StreamMask used_on) {
   METS_CHECK(bytes_[slot] != 0) << "slot " << slot;
   --count_[static_cast<int>(mobility_[slot])];
   bytes_[slot] = 0;
   --used_;
   free_.push_back(slot);
+  const StreamMask others = debt_.stream.Others(used_on);
+  if (others == 0) return;
+  debt_.others |= others;
+  ++debt_.version;
+}
+
+void Slab::Settle(const Debt& debt) {
+  if (debt.version == debt_.version) debt_.others = 0;
 }
 
 void Slab::SetMobility(int slot, Mobility mobility) {
@@ -83,8 +92,8 @@ Bytes SlabSet::SlabBytes(uint32_t slot_bytes) const {
                   Bytes(4 * int64_t{slot_bytes}).RoundUpTo(granularity_));
 }
 
-Slab* SlabSet::FindRoom(Mobility mobility, uint32_t slot_bytes) {
-  auto it = room_.find({mobility, slot_bytes});
+Slab* SlabSet::FindRoom(Mobility mobility, uint32_t slot_bytes, Stream stream) {
+  auto it = room_.find({mobility, slot_bytes, stream.bit});
   if (it == room_.end()) return nullptr;
   while (!it->second.empty() && it->second.back()->full()) {
     it->second.pop_back();
@@ -92,11 +101,12 @@ Slab* SlabSet::FindRoom(Mobility mobility, uint32_t slot_bytes) {
   return it->second.empty() ? nullptr : it->second.back();
 }
 
-Slab* SlabSet::Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes) {
+Slab* SlabSet::Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes,
+                   Stream stream) {
   const uint32_t slots = SlabBytes(slot_bytes).count() / slot_bytes;
-  auto slab = std::make_unique<Slab>(buffer, slot_bytes, slots);
+  auto slab = std::make_unique<Slab>(buffer, slot_bytes, slots, stream);
   Slab* raw = slab.get();
-  const Key key = {mobility, slot_bytes};
+  const Key key = {mobility, slot_bytes, stream.bit};
   slabs_.emplace(raw, Entry{std::move(slab), key});
   room_[key].push_back(raw);
   return raw;

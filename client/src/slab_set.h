@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,10 +17,11 @@ namespace mets::client {
 // Of slabs for all but large slots.
 inline constexpr Bytes kSlabSize = MiB(4);
 
-// A buffer divided into slots of one size. Guarded by the device's mutex.
+// A buffer divided into slots of one size, used first in the order of one
+// stream. Guarded by the device's mutex.
 class Slab {
  public:
-  Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots);
+  Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots, Stream stream);
 
   Buffer* buffer() const { return buffer_; }
   uint32_t slot_bytes() const { return slot_bytes_; }
@@ -33,14 +35,27 @@ class Slab {
   char* AddressOf(int slot) const;
   uint64_t BytesOf(int slot) const { return bytes_[slot]; }
   Mobility MobilityOf(int slot) const { return mobility_[slot]; }
-  void Free(int slot);
+  // `used_on`: streams whose work may still touch the slot.
+  void Free(int slot, StreamMask used_on = 0);
   void SetMobility(int slot, Mobility mobility);
   // The least mobile of its allocations decides.
   Mobility mobility() const;
 
+  // What the slab's stream must wait for before a slot of Allocate is used:
+  // other streams' work on freed slots. `version` tells which frees it has.
+  struct Debt {
+    Stream stream;
+    StreamMask others = 0;
+    uint64_t version = 0;
+  };
+  const Debt& debt() const { return debt_; }
+  // The stream waits for it now.
+  void Settle(const Debt& debt);
+
  private:
   Buffer* const buffer_;
   const uint32_t slot_bytes_;
+  Debt debt_;
   uint32_t used_ = 0;
   std::vector<uint32_t> free_;
   std::vector<uint32_t> bytes_;  // 0: free.
@@ -48,7 +63,7 @@ class Slab {
   uint32_t count_[3] = {0, 0, 0};  // Allocations by mobility.
 };
 
-// The slabs of one device, by (mobility, slot size). Not thread-safe.
+// The slabs of one device, by (mobility, slot size, stream). Not thread-safe.
 class SlabSet {
  public:
   // `granularity`: buffers' sizes are multiples of this.
@@ -62,9 +77,11 @@ class SlabSet {
   Bytes SlabBytes(uint32_t slot_bytes) const;
 
   // A slab with a free slot, or null.
-  Slab* FindRoom(Mobility mobility, uint32_t slot_bytes);
-  // REQUIRES: the buffer has SlabBytes(slot_bytes).
-  Slab* Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes);
+  Slab* FindRoom(Mobility mobility, uint32_t slot_bytes, Stream stream = {});
+  // REQUIRES: the buffer has SlabBytes(slot_bytes), and the stream a bit of its
+  // own, if it is one.
+  Slab* Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes,
+            Stream stream = {});
   // A slot became free.
   void NoteFreed(Slab* slab);
   // REQUIRES: the slab is empty.
@@ -73,7 +90,7 @@ class SlabSet {
   bool HasOther(Slab* slab);
 
  private:
-  using Key = std::pair<Mobility, uint32_t>;
+  using Key = std::tuple<Mobility, uint32_t, StreamMask>;
   struct Entry {
     std::unique_ptr<Slab> slab;
     Key key;
