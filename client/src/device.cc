@@ -77,9 +77,12 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
       gate_(
           options_.id,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
-          [this] { return NothingPinned(); }, [this] { Lend(); }, &waits_),
+          [this] { return NothingPinned(); }, &waits_,
+          {[this](uint64_t turn) { return drainer_.Drain(turn); },
+           [this] { Lend(); }}),
       step_watch_(options_.id),
       slabs_(granularity_),
+      drainer_(streams_, [this](uint64_t turn) { gate_.Drained(turn); }),
       plan_runner_({[this](uint64_t buffer, const v1::Slot& slot) {
                       EvictByPlan(buffer, slot);
                     },

@@ -30,6 +30,7 @@
 #include "client/src/slab_set.h"
 #include "client/src/step_meter.h"
 #include "client/src/step_watch.h"
+#include "client/src/stream_drainer.h"
 #include "client/src/stream_table.h"
 #include "client/src/uplink.h"
 #include "client/src/wait_clock.h"
@@ -444,7 +445,9 @@ class Device {
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
-  PlanRunner plan_runner_;  // Last: its threads end before the rest goes.
+  // Last: their threads end before the rest goes.
+  StreamDrainer drainer_;
+  PlanRunner plan_runner_;
 };
 
 // The one called `id`; null when there is none.

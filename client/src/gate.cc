@@ -24,12 +24,12 @@ int64_t NowNs() {
 
 }  // namespace
 
-Gate::Gate(std::string device, Send send, Quiet quiet, BeforeEnd before_end,
-           WaitClock* waits)
+Gate::Gate(std::string device, Send send, Quiet quiet, WaitClock* waits,
+           Ending ending)
     : device_(std::move(device)),
       send_(std::move(send)),
       quiet_(std::move(quiet)),
-      before_end_(std::move(before_end)),
+      ending_(std::move(ending)),
       waits_(*waits) {}
 
 void Gate::Enter() {
@@ -45,7 +45,7 @@ void Gate::Enter() {
     if (!open()) {
       const WaitClock::Wait wait(waits_);
       ++waiters_;
-      if (told_ended_) AskForTurn();
+      if (end_ == End::kTold) AskForTurn();
       while (!open()) changed_.Wait(&mutex_);
       --waiters_;
     }
@@ -61,17 +61,20 @@ void Gate::Leave() {
   const bool all_ops =
       ops != 0 && ((Begun(before) - step_base_.load()) & 0x7fffffff) == ops;
   if ((before & kClosed) == 0 && !all_ops) return;
-  absl::MutexLock lock(&mutex_);
-  if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
-    Shut(/*step_end=*/true);
-  } else {
-    TryFinish();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
+      Shut(/*step_end=*/true);
+    } else {
+      TryFinish();
+    }
   }
+  Finish();
 }
 
 bool Gate::Waited() {
   absl::MutexLock lock(&mutex_);
-  return told_ended_ && waiters_ > 0;
+  return end_ == End::kTold && waiters_ > 0;
 }
 
 bool Gate::BetweenSteps() const {
@@ -87,6 +90,9 @@ void Gate::StartCounting() {
 
 void Gate::SetOpen(State state) {
   state_ = state;
+  ++turn_;
+  end_ = End::kNotYet;
+  told_wanted_ = false;
   opened_ns_ = NowNs();
   last_end_ns_.store(opened_ns_);
   waited_before_ = waits_.waited();
@@ -111,12 +117,43 @@ void Gate::Shut(bool step_end) {
 }
 
 void Gate::TryFinish() {
-  if (state_ != State::kClosed || told_ended_) return;
+  if (state_ != State::kClosed || end_ != End::kNotYet) return;
   if (Running(word_.load()) != 0) return;
   if (uncounted_ && !quiet_()) return;
   uncounted_ = false;
-  told_ended_ = true;
-  before_end_();
+  end_ = End::kDue;
+}
+
+void Gate::Finish() {
+  uint64_t turn;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (end_ != End::kDue) return;
+    end_ = End::kDraining;
+    drain_ns_ = NowNs();
+    turn = turn_;
+  }
+  if (!ending_.drain(turn)) EndTurn(turn);
+}
+
+void Gate::Drained(uint64_t turn) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!Ends(turn)) return;
+    // The device has computed until now.
+    last_end_ns_.fetch_add(NowNs() - drain_ns_, std::memory_order_relaxed);
+  }
+  EndTurn(turn);
+}
+
+void Gate::EndTurn(uint64_t turn) {
+  ending_.before_end();
+  absl::MutexLock lock(&mutex_);
+  if (Ends(turn)) TellEnded();
+}
+
+void Gate::TellEnded() {
+  end_ = End::kTold;
   v1::ClientMessage message;
   v1::TurnEnded* ended = message.mutable_turn_ended();
   ended->set_device(device_);
@@ -143,10 +180,18 @@ void Gate::AskForTurn() {
 }
 
 void Gate::Follow(const v1::Gate& order) {
-  absl::MutexLock lock(&mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    Obey(order);
+  }
+  Finish();
+}
+
+void Gate::Obey(const v1::Gate& order) {
   order_ = order.order_id();
   epoch_ = order.epoch();
-  told_ended_ = told_wanted_ = false;
+  told_wanted_ = false;
+  if (end_ == End::kTold) end_ = End::kNotYet;  // It is told again.
   const bool step_end = order.moment() == v1::GATE_MOMENT_STEP_END;
   if (order.state() == v1::GATE_STATE_OPEN && order.idle_ms() == 0) {
     SetOpen(State::kFree);
@@ -176,7 +221,14 @@ void Gate::LearnStep() {
 }
 
 void Gate::StepEnds() {
-  absl::MutexLock lock(&mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    CountStep();
+  }
+  Finish();
+}
+
+void Gate::CountStep() {
   steps_known_ = true;
   if (state_ == State::kFree) {
     // Ops are not counted: nothing is known of this step's.
@@ -197,12 +249,18 @@ void Gate::Open() {
   absl::MutexLock lock(&mutex_);
   SetOpen(State::kFree);
   gating_.store(false);
-  told_ended_ = told_wanted_ = false;
 }
 
 void Gate::Poll() {
   if (!gating()) return;
-  absl::MutexLock lock(&mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    CloseInTime();
+  }
+  Finish();
+}
+
+void Gate::CloseInTime() {
   if (state_ == State::kFree) return;
   if (state_ == State::kClosed) return TryFinish();
   const int64_t now = NowNs();

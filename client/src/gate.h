@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -25,20 +26,33 @@ namespace mets::client {
 // An op that waits here must hold nothing that a running op may wait for: ops
 // within ops do not come here.
 //
+// A turn has ended when no op runs and what the ops left on the program's
+// streams has passed: the gate asks for a drain, which must not block, and is
+// told of its end by Drained. `before_end` is called then, and TurnEnded is
+// sent behind what it sends. If the gate has opened meanwhile, the turn has not
+// ended, and the drain was in vain.
+//
 // States: free; open for a turn (until a step's end) or a quantum; closing (at
 // the step's end); closed. An open turn or quantum ends by itself when no op
 // has run for as long as the order says.
 //
-// Thread-safe. `send`, `quiet` and `before_end` (before the daemon is told that a
-// turn has ended) are called with the gate's lock; `waits` counts how long ops
-// wait here.
+// Thread-safe. `send` and `quiet` are called with the gate's lock, the hooks of
+// the end without it, in the thread that ends the turn; `waits` counts how long
+// ops wait here.
 class Gate {
  public:
   using Send = std::function<void(v1::ClientMessage)>;
   using Quiet = std::function<bool()>;
-  using BeforeEnd = std::function<void()>;
-  Gate(std::string device, Send send, Quiet quiet, BeforeEnd before_end,
-       WaitClock* waits);
+  struct Ending {
+    // False: there is nothing to drain. True: Drained(turn) will be called.
+    std::function<bool(uint64_t turn)> drain = [](uint64_t) { return false; };
+    std::function<void()> before_end = [] {};
+  };
+  Gate(std::string device, Send send, Quiet quiet, WaitClock* waits,
+       Ending ending);
+  Gate(std::string device, Send send, Quiet quiet, WaitClock* waits)
+      : Gate(std::move(device), std::move(send), std::move(quiet), waits,
+             Ending()) {}
 
   bool gating() const { return gating_.load(std::memory_order_relaxed); }
   // Waits until an op may start, and counts it: each Enter has its Leave.
@@ -55,6 +69,8 @@ class Gate {
   void Open();
   // To be called every few milliseconds: closes what time closes.
   void Poll();
+  // The drain of this turn is over.
+  void Drained(uint64_t turn);
 
  private:
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
@@ -67,9 +83,23 @@ class Gate {
   void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetOpen(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MeasureStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells the daemon that the turn has ended, if it has.
+  // What keeps the turn from ending, beyond its ops.
+  enum class End { kNotYet, kDue, kDraining, kTold };
+
+  // No op runs any more: the end is due.
   void TryFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Begins the end, if it is due.
+  void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndTurn(uint64_t turn) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Ends(uint64_t turn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return turn == turn_ && end_ == End::kDraining;
+  }
+  // Tells the daemon that the turn has ended.
+  void TellEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskForTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Obey(const v1::Gate& order) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
@@ -83,7 +113,7 @@ class Gate {
   const std::string device_;
   const Send send_;
   const Quiet quiet_;
-  const BeforeEnd before_end_;
+  const Ending ending_;
   std::atomic<bool> gating_{false};
   std::atomic<uint64_t> word_{0};
   std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.
@@ -98,7 +128,8 @@ class Gate {
   uint64_t order_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   bool uncounted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool told_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 1;  // Counts the gate's openings.
+  End end_ ABSL_GUARDED_BY(mutex_) = End::kNotYet;
   bool told_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool step_end_ ABSL_GUARDED_BY(mutex_) = false;
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
@@ -109,6 +140,7 @@ class Gate {
   absl::Duration waited_before_ ABSL_GUARDED_BY(mutex_);
   int steps_ended_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration stalled_ ABSL_GUARDED_BY(mutex_);
+  int64_t drain_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // When the drain began.
   int64_t opened_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t close_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Closing: at the latest.
   int64_t idle_ns_ ABSL_GUARDED_BY(mutex_) = 0;

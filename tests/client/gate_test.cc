@@ -91,11 +91,12 @@ class GateTest : public testing::Test {
                sent_.push_back(std::move(m));
              },
              [this] { return quiet_.load(); },
-             [this] {
-               absl::MutexLock lock(&mutex_);
-               told_before_end_.push_back(sent_.size());
-             },
-             &waits_};
+             &waits_,
+             {[](uint64_t) { return false; },
+              [this] {
+                absl::MutexLock lock(&mutex_);
+                told_before_end_.push_back(sent_.size());
+              }}};
 };
 
 TEST_F(GateTest, IsOpenAndDoesNotCountUntilItIsTold) {
