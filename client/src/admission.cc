@@ -271,8 +271,10 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
   op->stream = on;
   // Before the gate, which may close where a step begins.
   WatchBegin(accesses, count, &op->step);
-  // What runs within an op must not wait: others may wait for that op.
-  const bool counted = gate_.gating() && CurrentOp() == nullptr &&
+  // What runs within an op must not wait: others may wait for that op. Nor what
+  // a gated program's section waits for, in another thread.
+  const bool counted = !options_.gated && gate_.gating() &&
+                       CurrentOp() == nullptr &&
                        (expected_bytes != 0 || UsesDevice(accesses, count));
   if (counted) gate_.Enter();
   op->counted = counted;

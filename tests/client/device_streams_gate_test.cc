@@ -61,7 +61,7 @@ TEST_F(DeviceStreamsGateTest, ATurnEndsAfterTheWorkThatASectionLeft) {
   Alloc(s_);
   Alloc(t_);
   Open();
-  device_->EnterSection();
+  ASSERT_TRUE(device_->EnterSection().ok());
   fake_cuda::Occupy(t_);
   Close();
   EXPECT_FALSE(Ended());

@@ -84,6 +84,23 @@ TEST_F(GatedDeviceTest, ATurnLastsUntilASectionEndsThatBeganBeforeAllTurns) {
   EXPECT_EQ(TurnsEnded(), 1);
 }
 
+// The section may be waiting for them: autograd's threads free what was used on
+// several streams.
+TEST_F(GatedDeviceTest, OpsOfOtherThreadsDoNotWaitForTheNextTurn) {
+  MakeBuffers(1, MiB(2));
+  OpenGate();
+  ASSERT_TRUE(device_->EnterSection().ok());
+  CloseGate();
+  std::thread([this] {
+    const mets_access read = {buffers_[0], 0, METS_READ};
+    Op* op = nullptr;
+    EXPECT_TRUE(device_->BeginOp(&read, 1, 0, &op).ok());
+    device_->EndOp(op);
+  }).join();
+  device_->LeaveSection();
+  EXPECT_EQ(TurnsEnded(), 1);
+}
+
 TEST_F(GatedDeviceTest, AllThatLeftIsBackWhenASectionBegins) {
   MakeBuffers(40, MiB(1));
   buffers_.push_back(Alloc(KiB(3), 'z'));

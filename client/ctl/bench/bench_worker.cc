@@ -54,6 +54,7 @@ absl::StatusOr<BenchWorker> BenchWorker::Start(const std::string& job,
 BenchWorker::~BenchWorker() {
   if (!socket_.open()) return;
   socket_.Close();
+  kill(pid_, SIGKILL);  // It may wait for its turn.
   waitpid(pid_, nullptr, 0);
 }
 
