@@ -79,7 +79,11 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
           [this] { return NothingPinned(); }, &waits_,
           {[this](uint64_t turn) { return drainer_.Drain(turn); },
-           [this] { Lend(); }}),
+           [this] {
+             Lend();
+             // Who is next may need what is left: it is to be known.
+             ReportChanges(ReportScope::kAll);
+           }}),
       step_watch_(options_.id),
       slabs_(granularity_),
       drainer_(streams_, [this](uint64_t turn) { gate_.Drained(turn); }),

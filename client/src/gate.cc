@@ -188,6 +188,7 @@ void Gate::Follow(const v1::Gate& order) {
 }
 
 void Gate::Obey(const v1::Gate& order) {
+  if (order.epoch() == epoch_ && order.order_id() < order_) return;
   order_ = order.order_id();
   epoch_ = order.epoch();
   told_wanted_ = false;

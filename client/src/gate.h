@@ -62,6 +62,7 @@ class Gate {
   // sees all that the caller had done before.
   bool Waited();
 
+  // An order that comes behind a later one is nothing any more.
   void Follow(const v1::Gate& order);
   // A step has ended, or another begins.
   void StepEnds();

@@ -341,12 +341,26 @@ void Session::OnRegrant(const v1::Regrant& regrant) {
 }
 
 void Session::OnGate(const v1::Gate& gate) {
-  if (Device* device = FindDevice(Devices(), gate.device())) {
-    device->gate().Follow(gate);
+  Device* device;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto it = attachments_.find(gate.device());
+    if (it == attachments_.end()) return;
+    device = it->second.device.get();
+    if (device == nullptr) it->second.gate = gate;
   }
+  if (device != nullptr) device->gate().Follow(gate);
 }
 
 absl::StatusOr<Device*> Session::OpenDevice(std::string id, bool ops_seen) {
+  std::optional<v1::Gate> gate;
+  absl::StatusOr<Device*> device = Attach(std::move(id), ops_seen, &gate);
+  if (device.ok() && gate.has_value()) (*device)->gate().Follow(*gate);
+  return device;
+}
+
+absl::StatusOr<Device*> Session::Attach(std::string id, bool ops_seen,
+                                        std::optional<v1::Gate>* gate) {
   absl::MutexLock lock(&mutex_);
   if (!ended_.ok()) return ended_;
   const auto& known = welcome_.devices();
@@ -359,6 +373,7 @@ absl::StatusOr<Device*> Session::OpenDevice(std::string id, bool ops_seen) {
   if (attachment.device != nullptr) return attachment.device.get();
   attachment.ops_seen = ops_seen;
   attachment.answered = false;
+  attachment.gate.reset();
   if (connection_ == nullptr) {
     return absl::UnavailableError("metsd is away; try again");
   }
@@ -375,6 +390,7 @@ absl::StatusOr<Device*> Session::OpenDevice(std::string id, bool ops_seen) {
   if (!attachment.answered) {
     return absl::UnavailableError("metsd did not attach the device in time");
   }
+  *gate = std::exchange(attachment.gate, std::nullopt);
   return MakeDevice(attachment);
 }
 

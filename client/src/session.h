@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,6 +62,7 @@ class Session : public Uplink {
     bool ops_seen = true;
     bool answered = false;
     v1::DeviceReady ready;
+    std::optional<v1::Gate> gate;  // Ordered before there was a device.
   };
 
   explicit Session(Settings settings);
@@ -80,6 +82,8 @@ class Session : public Uplink {
   void OnRegrant(const v1::Regrant& regrant);
   void OnGate(const v1::Gate& gate);
   void OnBroken();
+  absl::StatusOr<Device*> Attach(std::string id, bool ops_seen,
+                                 std::optional<v1::Gate>* gate);
   absl::StatusOr<Device*> MakeDevice(Attachment& attachment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Device*> Devices();

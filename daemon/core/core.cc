@@ -51,6 +51,9 @@ class Core::Impl {
         },
         input);
     gates_.Advance(MattersToTurns(input));
+    for (DeviceReady& ready : std::exchange(state_.ready, {})) {
+      state_.Send(std::move(ready));
+    }
     Advance();
     return std::exchange(state_.actions, {});
   }

@@ -216,7 +216,7 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   holding.attached = ready.error.empty();
   holding.gated = !input.ops_seen;
   state_.tight_stir = true;
-  state_.Send(std::move(ready));
+  state_.ready.push_back(std::move(ready));
 }
 
 absl::Status SessionIntake::ApplyLimit(const SetJobLimit& input) {

@@ -123,6 +123,9 @@ struct State {
   absl::Time swap_grow_from = absl::InfinitePast();  // As create_from.
   std::string swap_error;
   std::vector<Action> actions;
+  // Sent behind the gates' orders of this Step: a session must not compute
+  // before it knows that its gate is closed.
+  std::vector<DeviceReady> ready;
 };
 
 // How long after the last shortage a device stays tight.

@@ -62,6 +62,12 @@ bool TurnScheduler::Presumed(const TurnParty& party) const {
   return party.gated() || (several_classes_ && now_ < party.began + kNewFor);
 }
 
+bool TurnScheduler::SeveralGated() const {
+  return std::count_if(parties_.begin(), parties_.end(), [](const auto& p) {
+           return p.second.gated();
+         }) > 1;
+}
+
 void TurnScheduler::LookForThrash() {
   if (mode_ != SharingMode::kFree) return;
   std::map<const void*, Bytes> moved;
@@ -89,11 +95,12 @@ Bytes TurnScheduler::Persistent() const {
 }
 
 SharingMode TurnScheduler::WantedMode(int active) const {
-  if (active < 2) return SharingMode::kFree;
+  const bool gated_ones = SeveralGated();
+  if (active < 2 && !gated_ones) return SharingMode::kFree;
   Bytes working_sets, largest;
   bool known = true, gated = false;
   for (const auto& [job, party] : parties_) {
-    if (!Active(party)) continue;
+    if (!Active(party) && !(gated_ones && party.gated())) continue;
     working_sets += WorkingSet(party);
     largest = std::max(largest, party.ephemeral());
     known &= party.known();
@@ -106,7 +113,8 @@ SharingMode TurnScheduler::WantedMode(int active) const {
   if (thrashed_ && !known && !gated && now_ >= mode_since_ + kTryAgain) {
     return SharingMode::kFree;
   }
-  if (fixed()) return SharingMode::kQuanta;
+  // Where only one computes, its quantum ends when another comes.
+  if (fixed() || active < 2) return SharingMode::kQuanta;
   const bool quanta = mode_ == SharingMode::kQuanta;
   return Persistent() + largest <=
                  (quanta ? Part(options_.pool, 97) : options_.pool)

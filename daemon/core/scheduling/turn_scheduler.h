@@ -45,6 +45,8 @@ struct TurnOptions {
 // no ops is taken so beside any other, and for as long as its needs are not
 // known: what it holds stays where it is until its section ends, so two such
 // jobs that need more in the middle of their steps would wait for each other.
+// For the same reason, such jobs count beside each other also while they do not
+// compute: where gates are free, nobody sees a section begin.
 //
 // Order. Who has waited for nearly max_wait; then the higher priority; then the
 // least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
@@ -121,6 +123,7 @@ class TurnScheduler {
   // Also whether they are of several classes.
   int CountActive();
   void LookForThrash();
+  bool SeveralGated() const;
   // Its needs are not known, and it is taken to need all.
   bool Presumed(const TurnParty& party) const;
   // What the job counts for where working sets are added up.

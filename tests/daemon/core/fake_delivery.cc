@@ -195,6 +195,7 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
     OnRefuse(s, *refuse);
   } else if (const auto* ready = std::get_if<DeviceReady>(&action)) {
     s.ready.push_back(*ready);
+    s.ready_behind_gate = s.gate.order.ok();
   } else if (const auto* limits = std::get_if<LimitsChanged>(&action)) {
     s.tight = limits->tight;
     s.limit = limits->limit;

@@ -79,6 +79,7 @@ struct FakeSession {
   Bytes limit;
   GateOrder gate;           // The last one; open without any.
   OrderId gate_sent;        // Of the last one that the core has sent.
+  bool ready_behind_gate = false;  // Its device became ready behind an order.
   bool waits = false;       // An op waits at its closed gate...
   OrderId told_waits;       // ...as it has told about this order.
   Totals totals;            // As reported.

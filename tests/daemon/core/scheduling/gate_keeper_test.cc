@@ -52,6 +52,8 @@ TEST_F(GateKeeperTest, WhoWaitsMakesRoomWhenAQuantumBegins) {
 class GatedTest : public ::testing::Test {
  protected:
   GatedTest() {
+    cluster_.WaitAtGate(a_);
+    cluster_.Pump();
     Alloc(a_, 6);
     cluster_.Advance(absl::Seconds(2));
     Alloc(b_, 2);
@@ -89,6 +91,13 @@ TEST_F(GatedTest, HeldBuffersLeaveOnlyWhileTheirSessionWaitsAtItsGate) {
   cluster_.Advance(absl::Milliseconds(50));
   EXPECT_EQ(a_.evicted, 4);
   EXPECT_TRUE(b_.requests.empty());
+}
+
+// Or it would compute while it does not know.
+TEST_F(GatedTest, WhoAttachesKnowsFirstThatItsGateIsClosed) {
+  FakeSession& c = cluster_.Open("c", Gated());
+  EXPECT_FALSE(c.gate.open);
+  EXPECT_TRUE(c.ready_behind_gate);
 }
 
 TEST_F(GatedTest, WhoBeginsToWaitMakesRoomForTheQuantumThatHasBegun) {

@@ -176,6 +176,32 @@ TEST(SharingModeTest, AGatedJobNeedsNoMoreThanItsLimit) {
   EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
 }
 
+// It has to ask, before a section begins that nobody expects.
+TEST(SharingModeTest, AGatedJobThatWasAwayComesBackToAClosedGate) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 600, 300);
+  spec.gated = true;
+  FakeJobs::Job& a = jobs.Add(spec);
+  spec.name = "b";
+  FakeJobs::Job& b = jobs.Add(spec);
+  jobs.Run(absl::Seconds(2));
+  b.stopped = true;
+  jobs.Run(absl::Minutes(2));
+  EXPECT_EQ(b.gate, FakeJobs::Job::Gate::kClosed);
+  // Who computes alone is not disturbed.
+  const int orders = a.orders;
+  const double before = Seconds(a);
+  jobs.Run(absl::Minutes(1));
+  EXPECT_EQ(a.orders, orders);
+  EXPECT_GE(Seconds(a) - before, 59);
+  jobs.TakeMostComputing();
+  b.stopped = false;
+  b.at = jobs.now();
+  jobs.Run(absl::Seconds(10));
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+  EXPECT_GE(Seconds(b), 4);
+}
+
 TEST(SharingModeTest, GatedJobsAreNotSetFreeWithOthersAfterThrash) {
   FakeJobs jobs(SmallDevice());
   FakeJobSpec spec = Spec("a", 800, 0);
