@@ -120,8 +120,8 @@ METS_EXPORT void mets_close(mets_client* client);
 
 typedef enum mets_device_mode {
   METS_OPS_SEEN = 1, /* The program announces every op with mets_op_begin. */
-  METS_GATED = 2     /* It does not: buffers are held, and move only while the
-                        gate is closed. */
+  METS_GATED = 2     /* It does not: buffers are held, and move only while a
+                        thread waits at the gate, see mets_gate_enter. */
 } mets_device_mode;
 
 /* Attaches a device; before any context of the process on it exists. `id`
@@ -282,7 +282,16 @@ METS_EXPORT void mets_op_name(mets_device* device, const char* name);
  * A METS_GATED program, which announces no ops, encloses what it computes
  * instead: mets_gate_enter waits for the turn, and the job's turn does not end
  * before each thread that has entered has left. Sections nest; ops within one
- * do not wait. Enter and leave on the same thread. */
+ * do not wait. Enter and leave on the same thread.
+ *
+ * All buffers of such a program are held (METS_MOVABLE means METS_HELD). They
+ * leave only while the turn has ended and a thread waits in mets_gate_enter; so
+ * whatever no thread does while another waits there is safe, such as reading a
+ * result after mets_gate_leave. mets_gate_enter returns once all of them are
+ * back, or METS_OUT_OF_MEMORY when memory for them cannot be had within
+ * METS_WAIT of the turn's beginning: the section has not begun then, and what
+ * has come back stays. A program that keeps memory and waits nowhere keeps it
+ * from others. */
 METS_EXPORT mets_status mets_gate_enter(mets_device* device);
 METS_EXPORT void mets_gate_leave(mets_device* device);
 
