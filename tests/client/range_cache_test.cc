@@ -36,6 +36,21 @@ TEST_F(RangeCacheTest, WastesAtMostAnEighth) {
   EXPECT_NE(cache_.TakeFit(MiB(8)), nullptr);
 }
 
+TEST_F(RangeCacheTest, PrefersARangeThatNoOtherStreamMayTouch) {
+  const Stream s = {StreamHandle{1}, 1};
+  Buffer* fitting = Range(MiB(1));
+  Buffer* shared = Range(MiB(1));
+  Buffer* others = Range(MiB(1));
+  fitting->streams = 1;
+  shared->streams = 1 | 2;
+  others->streams = 2;
+  cache_.Put(fitting);
+  cache_.Put(shared);
+  cache_.Put(others);
+  EXPECT_EQ(cache_.TakeFit(MiB(1), s), fitting);
+  EXPECT_EQ(cache_.TakeFit(MiB(1), s), others) << "the last one put";
+}
+
 TEST_F(RangeCacheTest, ReusesTheLastFreedAndGivesBackTheOldest) {
   Buffer* first = Range(MiB(1));
   Buffer* second = Range(MiB(1));

@@ -62,6 +62,32 @@ TEST_F(SlabSetTest, HandsOutEverySlotOnce) {
   EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 1 << 20), slab);
 }
 
+TEST_F(SlabSetTest, StreamsDoNotShareSlabs) {
+  const Stream s = {StreamHandle{1}, 1}, t = {StreamHandle{2}, 2};
+  Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 64, s);
+  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64, s), slab);
+  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64, t), nullptr);
+  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64), nullptr);
+}
+
+TEST_F(SlabSetTest, WorkOfOtherStreamsIsOwedUntilItIsSettled) {
+  const Stream s = {StreamHandle{1}, 1};
+  Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 64, s);
+  const auto free = [&](StreamMask used_on) {
+    slab->Free(slab->SlotOf(slab->Allocate(64, Mobility::kMovable)), used_on);
+  };
+  free(1);
+  EXPECT_EQ(slab->debt().others, 0u) << "its own";
+  free(1 | 2);
+  const Slab::Debt first = slab->debt();
+  EXPECT_EQ(first.others, 2u);
+  free(2);  // After who settles has looked.
+  slab->Settle(first);
+  EXPECT_EQ(slab->debt().others, 2u);
+  slab->Settle(slab->debt());
+  EXPECT_EQ(slab->debt().others, 0u);
+}
+
 TEST_F(SlabSetTest, TheLeastMobileAllocationHoldsTheSlab) {
   Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 64);
   slab->Allocate(64, Mobility::kMovable);

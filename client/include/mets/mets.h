@@ -82,7 +82,16 @@ typedef struct mets_client mets_client; /* The process's session. */
 typedef struct mets_device mets_device; /* An attached device. */
 typedef struct mets_op mets_op;         /* An op between begin and end. */
 
-/* A stream of the device; NULL is host order: the calling thread's order. */
+/* A stream of the device, on which a program's work runs in order after the
+ * calls return: a CUstream of the device's primary context. The default streams
+ * have their own names there (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), because
+ * NULL is host order: what came before has been done, as the calling thread
+ * sees it. Host devices have no streams.
+ *
+ * libmets remembers which streams may still touch which memory, and makes who
+ * uses it next wait, without blocking where that is another stream. A stream
+ * that has been named must live as long as the process. Each of the first 63
+ * is kept apart; later ones wait for one another. */
 typedef void* mets_stream;
 
 /* Version of the interface that the library has; compare it with
@@ -156,7 +165,9 @@ typedef struct mets_alloc_options {
   size_t size;            /* sizeof(mets_alloc_options) */
   uint64_t bytes;         /* > 0 */
   uint64_t align;         /* power of two up to 64 KiB; 0: 64 */
-  mets_stream stream;     /* first used in this stream's order */
+  mets_stream stream;     /* first used in this stream's order: its later work
+                             waits for what may still touch the memory (with
+                             NULL, the call does) */
   mets_mobility mobility;
   int64_t deadline_ms;    /* how long to wait; -1: METS_WAIT */
 } mets_alloc_options;
@@ -172,7 +183,9 @@ METS_EXPORT mets_status mets_alloc(mets_device* device,
                                    void** address);
 
 /* Frees; legal in any state of the buffer. Never blocks. NULL does nothing.
- * The memory is used again only after the work that is on `stream` now. */
+ * The memory is used again or given away only after the work that is now on
+ * `stream` and on the streams of the ops that have used it; an allocation on
+ * `stream` need not wait for that. */
 METS_EXPORT void mets_free(mets_device* device, void* address,
                            mets_stream stream);
 
@@ -223,9 +236,10 @@ typedef struct mets_access {
 
 /* Asks to run an op that touches `accesses` and allocates what they name as
  * METS_NEW plus `expected_bytes`. All or nothing: when it returns, every buffer
- * named is resident and pinned, and the memory for what is new is set aside.
- * While it waits, it pins nothing. Ops nest; an inner op's thread must not hold
- * framework locks that the outer needs.
+ * named is resident for work that comes on `stream` (or any other) and pinned,
+ * and the memory for what is new is set aside. While it waits, it pins nothing.
+ * Ops nest; an inner op's thread must not hold framework locks that the outer
+ * needs.
  *
  * METS_OUT_OF_MEMORY after METS_WAIT. `*op` may become NULL with METS_OK: there
  * was nothing to do, and mets_op_end(NULL, …) is allowed. */
@@ -233,9 +247,10 @@ METS_EXPORT mets_status mets_op_begin(mets_device* device, mets_stream stream,
                                       const mets_access* accesses, size_t count,
                                       uint64_t expected_bytes, mets_op** op);
 
-/* The op's work is on `stream` (or, in host order, done). Unpins. May be called
- * by another thread than mets_op_begin; allocations of that thread are then no
- * longer the op's. */
+/* The op's work is on `stream` (or, in host order, done). Unpins: its buffers
+ * may leave once the stream has passed that work. May be called by another
+ * thread than mets_op_begin; allocations of that thread are then no longer the
+ * op's. */
 METS_EXPORT void mets_op_end(mets_op* op, mets_stream stream);
 
 /* The bytes (and how many allocations) that the op has allocated so far from
@@ -277,12 +292,14 @@ METS_EXPORT void mets_op_name(mets_device* device, const char* name);
 /* When the working sets of several jobs do not fit into the device together,
  * metsd lets them compute in turn: mets_op_begin then waits, with nothing
  * pinned, until the job's turn comes. That wait does not count against
- * METS_WAIT.
+ * METS_WAIT. The next job's turn comes when the work has passed that this one's
+ * ops and sections have left on the streams that libmets has been told of.
  *
  * A METS_GATED program, which announces no ops, encloses what it computes
  * instead: mets_gate_enter waits for the turn, and the job's turn does not end
  * before each thread that has entered has left. Sections nest; ops within one
- * do not wait. Enter and leave on the same thread.
+ * do not wait. Enter and leave on the same thread; leaving does not
+ * block.
  *
  * All buffers of such a program are held (METS_MOVABLE means METS_HELD). They
  * leave only while the turn has ended and a thread waits in mets_gate_enter; so
