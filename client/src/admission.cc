@@ -263,7 +263,10 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
                              uint64_t expected_bytes, Op** result,
                              mets_stream stream) {
   *result = nullptr;
-  METS_ASSIGN_OR_RETURN(const Stream on, streams_.Find(stream));
+  Stream on;
+  if (stream != nullptr) {
+    METS_ASSIGN_OR_RETURN(on, streams_.Find(stream));
+  }
   const bool recording = recorder_.on();
   const char* name = recording ? TakeNextOpName() : nullptr;
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();

@@ -101,7 +101,10 @@ void Device::SetLimits(Bytes limit, bool tight) {
 
 absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
   METS_RETURN_IF_ERROR(CheckAlloc(options));
-  METS_ASSIGN_OR_RETURN(const Stream stream, streams_.Find(options.stream));
+  Stream stream;
+  if (options.stream != nullptr) {
+    METS_ASSIGN_OR_RETURN(stream, streams_.Find(options.stream));
+  }
   Op* op = CurrentOp();
   if (op != nullptr && op->device != this) op = nullptr;
   const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));

@@ -61,6 +61,7 @@ void Gate::Leave() {
   const bool all_ops =
       ops != 0 && ((Begun(before) - step_base_.load()) & 0x7fffffff) == ops;
   if ((before & kClosed) == 0 && !all_ops) return;
+  bool due;
   {
     absl::MutexLock lock(&mutex_);
     if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
@@ -68,8 +69,9 @@ void Gate::Leave() {
     } else {
       TryFinish();
     }
+    due = end_ == End::kDue;
   }
-  Finish();
+  if (due) Finish();
 }
 
 bool Gate::Waited() {
@@ -180,11 +182,13 @@ void Gate::AskForTurn() {
 }
 
 void Gate::Follow(const v1::Gate& order) {
+  bool due;
   {
     absl::MutexLock lock(&mutex_);
     Obey(order);
+    due = end_ == End::kDue;
   }
-  Finish();
+  if (due) Finish();
 }
 
 void Gate::Obey(const v1::Gate& order) {
@@ -222,11 +226,13 @@ void Gate::LearnStep() {
 }
 
 void Gate::StepEnds() {
+  bool due;
   {
     absl::MutexLock lock(&mutex_);
     CountStep();
+    due = end_ == End::kDue;
   }
-  Finish();
+  if (due) Finish();
 }
 
 void Gate::CountStep() {
@@ -254,11 +260,13 @@ void Gate::Open() {
 
 void Gate::Poll() {
   if (!gating()) return;
+  bool due;
   {
     absl::MutexLock lock(&mutex_);
     CloseInTime();
+    due = end_ == End::kDue;
   }
-  Finish();
+  if (due) Finish();
 }
 
 void Gate::CloseInTime() {
