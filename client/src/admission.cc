@@ -193,8 +193,8 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   const WaitMode mode = !overdraft ? WaitMode::kPlain
                         : pins     ? WaitMode::kPinned
                                    : WaitMode::kToken;
-  device_.ReportChanges(
-      ReportScope::kAll);  // That the daemon spares what is named.
+  // That the daemon spares what is named.
+  device_.ReportChanges(ReportScope::kAll);
   METS_ASSIGN_OR_RETURN(
       Grant grant, device_.uplink_.Acquire(device_, ranges, deadline, mode));
   if (grant.overdraft) op_->AddToken(grant.generation);

@@ -57,6 +57,9 @@ struct Buffer {
   // Those whose work may still touch the range. Set before the pin of an op
   // that has used it ends; cleared by who has waited, while it is nobody's.
   std::atomic<StreamMask> streams{0};
+  // Evictors that may be reading it, also when an op has brought it back.
+  // Lowered with the device's mutex.
+  std::atomic<int> copies{0};
   // Ops that wait for memory and will need it: taken last.
   std::atomic<uint32_t> wanted{0};
   std::atomic<Slab*> slab{nullptr};

@@ -281,8 +281,10 @@ class Device {
   // A new buffer, which nobody knows yet, is used first on `stream`, after
   // whatever may still touch its range.
   void PassTo(const Stream& stream, Buffer* buffer);
-  // Blocks until no stream touches these ranges. REQUIRES: they are nobody's.
-  void AwaitStreams(const std::vector<Buffer*>& ranges);
+  // Blocks until no stream touches these ranges, ours neither. REQUIRES: they
+  // are nobody's.
+  void AwaitStreams(const std::vector<Buffer*>& ranges)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Moves (device_move.cc).
   enum class PinResult { kPinned, kSwapped, kGone };

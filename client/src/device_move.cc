@@ -211,6 +211,7 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
   const absl::Status blocked =
       may_leave ? driver_->BlockAccess(base, handles) : absl::OkStatus();
   const bool leaves = may_leave && blocked.ok();
+  if (leaves) buffer->copies.fetch_add(1, std::memory_order_relaxed);
   METS_CHECK(buffer->word.TryMove(
       Phase::kBlocking, leaves ? Phase::kEvicting : Phase::kResuming));
   Signal();
@@ -251,6 +252,8 @@ Device::EvictResult Device::FinishEviction(Departure departure,
   bool goes;
   {
     absl::MutexLock lock(&mutex_);
+    buffer->copies.fetch_sub(1, std::memory_order_release);
+    changed_.SignalAll();
     goes = status.ok() && !buffer->word.freed();
     if (buffer->departure != departure.number ||
         !buffer->word.TryMove(Phase::kEvicting,

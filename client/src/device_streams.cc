@@ -22,6 +22,12 @@ void Device::AwaitStreams(const std::vector<Buffer*>& ranges) {
   StreamMask users = 0;
   for (Buffer* range : ranges) {
     users |= range->streams.load(std::memory_order_relaxed);
+    if (range->copies.load(std::memory_order_acquire) == 0) continue;
+    // It was freed while it was on its way out.
+    absl::MutexLock lock(&mutex_);
+    while (range->copies.load(std::memory_order_acquire) > 0) {
+      changed_.Wait(&mutex_);
+    }
   }
   if (users == 0) return;
   const absl::Status status = streams_.Wait(users);
