@@ -86,6 +86,7 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
            }}),
       step_watch_(options_.id),
       slabs_(granularity_),
+      step_meter_(/*cautious=*/options_.gated),
       drainer_(streams_, [this](uint64_t turn) { gate_.Drained(turn); }),
       plan_runner_({[this](uint64_t buffer, const v1::Slot& slot) {
                       EvictByPlan(buffer, slot);
@@ -279,7 +280,7 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
   slab->buffer()->MarkDirty();
   slab->buffer()->AddStreams(stream.bit);
   *address = slab->Allocate(options.bytes, mobility);
-  slab->buffer()->mobility = slab->mobility();
+  slab->buffer()->mobility = Allowed(slab->mobility());
   if (recorder_.on()) recorder_.Write(BufferPool::IdOf(*slab->buffer()));
   *used = slab;
   *debt = slab->debt();
@@ -345,7 +346,7 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
     bytes = slab->BytesOf(slot);
     buffer->AddStreams(stream);
     slab->Free(slot, buffer->streams.load(std::memory_order_relaxed));
-    buffer->mobility = slab->mobility();
+    buffer->mobility = Allowed(slab->mobility());
     slabs_.NoteFreed(slab);
     NoteLive(-static_cast<int64_t>(bytes));
     if (!slab->empty() || !slabs_.HasOther(slab)) return;

@@ -358,7 +358,7 @@ absl::Status Device::SetMobility(void* address, Mobility wanted) {
     const int slot = slab == nullptr ? -1 : slab->SlotOf(address);
     old = slot >= 0 ? slab->MobilityOf(slot) : buffer->mobility;
     if (slot >= 0) slab->SetMobility(slot, value);
-    buffer->mobility = slot >= 0 ? slab->mobility() : value;
+    buffer->mobility = slot >= 0 ? Allowed(slab->mobility()) : value;
   };
   set(mobility);
   if (mobility == Mobility::kMovable) return absl::OkStatus();

@@ -12,6 +12,12 @@ constexpr absl::Duration kToldEvery = absl::Milliseconds(100);
 
 }  // namespace
 
+bool StepMeter::Unsettled(Bytes peak) {
+  const Bytes last = std::exchange(last_peak_, peak);
+  highest_peak_ = std::max(highest_peak_, peak);
+  return !told_.has_value() && steps::Differ(last, peak, peak);
+}
+
 std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
                                                    absl::Duration waited) {
   const std::optional<absl::Time> began = std::exchange(began_, now);
@@ -20,6 +26,8 @@ std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
   need.peak = std::max(std::exchange(peak_, live), live);
   need.persistent = live;
   if (!began.has_value() || need.peak.is_zero()) return std::nullopt;
+  if (cautious_ && Unsettled(need.peak)) return std::nullopt;
+  need.peak = std::max(need.peak, highest_peak_);
   need.step =
       std::max(absl::Microseconds(1), now - *began - (waited - waited_before));
   if (told_.has_value()) {

@@ -12,6 +12,12 @@ namespace mets::client {
 // Not thread-safe.
 class StepMeter {
  public:
+  // `cautious`, for a program that cannot be stopped within a step: nothing is
+  // told before two steps in a row have needed about the same (the first may
+  // have built the model, or been an evaluation), and the peak is the highest
+  // of all steps, so that nobody begins a step that does not fit.
+  explicit StepMeter(bool cautious = false) : cautious_(cautious) {}
+
   struct Need {
     Bytes peak;        // The most that was live.
     Bytes persistent;  // Live at the step's end.
@@ -32,7 +38,12 @@ class StepMeter {
   void Forget() { told_.reset(); }
 
  private:
+  // Whether the peak is not to be trusted yet.
+  bool Unsettled(Bytes peak);
+
+  const bool cautious_;
   Bytes peak_;
+  Bytes last_peak_, highest_peak_;
   std::optional<absl::Time> began_;
   absl::Duration waited_before_;
   std::optional<Need> told_;

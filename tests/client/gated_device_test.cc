@@ -67,6 +67,17 @@ TEST_F(GatedDeviceTest, BuffersLeaveOnlyWhileAThreadWaitsAtTheClosedGate) {
   EXPECT_TRUE(Holds(buffers_[0], MiB(2), 'a'));
 }
 
+// Any thread may allocate in it at once.
+TEST_F(GatedDeviceTest, AnEmptySlabIsHeldToo) {
+  char* small = Alloc(KiB(3), 'a');
+  const mets_buffer_info info = Info(small);
+  device_->Free(small);
+  const v1::Slot slot = uplink_.NewSlot(*device_, kSlabSize);
+  EXPECT_EQ(device_->Evict(info.buffer_id, slot, 1).outcome,
+            v1::BUFFER_OUTCOME_SKIPPED);
+  EXPECT_EQ(Alloc(KiB(3), 'b'), small);
+}
+
 TEST_F(GatedDeviceTest, FixedBuffersStayAlsoThen) {
   MakeBuffers(1, MiB(2));
   ASSERT_TRUE(device_->SetMobility(buffers_[0], Mobility::kFixed).ok());

@@ -46,5 +46,27 @@ TEST(StepMeterTest, ManyShortStepsAreToldTenTimesASecond) {
       meter.StepEnds(now + absl::Milliseconds(1), MiB(10), {}).has_value());
 }
 
+// What cannot be stopped within a step must not begin one that does not fit.
+TEST(StepMeterTest, ACautiousOneTellsTheHighestPeakOnceTwoStepsAgree) {
+  StepMeter meter(/*cautious=*/true);
+  EXPECT_FALSE(meter.StepEnds(At(0), MiB(10), {}).has_value());
+  meter.NoteLive(MiB(20));  // It builds its model.
+  EXPECT_FALSE(meter.StepEnds(At(1000), MiB(20), {}).has_value());
+  meter.NoteLive(MiB(100));
+  EXPECT_FALSE(meter.StepEnds(At(2000), MiB(20), {}).has_value());
+  meter.NoteLive(MiB(99));
+  auto need = meter.StepEnds(At(3000), MiB(20), {});
+  ASSERT_TRUE(need.has_value());
+  EXPECT_EQ(need->peak, MiB(100));
+  EXPECT_EQ(need->persistent, MiB(20));
+  meter.NoteLive(MiB(30));  // An evaluation; the next step is as before.
+  need = meter.StepEnds(At(4000), MiB(20), {});
+  EXPECT_EQ(need.has_value() ? need->peak : MiB(100), MiB(100));
+  meter.NoteLive(MiB(130));
+  need = meter.StepEnds(At(5000), MiB(20), {});
+  ASSERT_TRUE(need.has_value());
+  EXPECT_EQ(need->peak, MiB(130));
+}
+
 }  // namespace
 }  // namespace mets::client

@@ -79,7 +79,10 @@ void TurnScheduler::LookForThrash() {
 }
 
 Bytes TurnScheduler::WorkingSet(const TurnParty& party) const {
-  if (party.known()) return party.peak();
+  // Of a gated one nothing can leave while it needs more than it said.
+  if (party.known()) {
+    return party.gated() ? std::max(party.peak(), party.live()) : party.peak();
+  }
   if (Presumed(party)) return party.Limited(options_.pool);
   const bool live =
       mode_ != SharingMode::kFree || several_classes_ || thrash_.thrashing();
