@@ -63,9 +63,8 @@ bool TurnScheduler::Presumed(const TurnParty& party) const {
 }
 
 bool TurnScheduler::SeveralGated() const {
-  return std::count_if(parties_.begin(), parties_.end(), [](const auto& p) {
-           return p.second.gated();
-         }) > 1;
+  return std::count_if(parties_.begin(), parties_.end(),
+                       [](const auto& p) { return p.second.gated(); }) > 1;
 }
 
 void TurnScheduler::LookForThrash() {

@@ -77,14 +77,14 @@ struct FakeSession {
   int overdraft = 0;
   bool tight = false;
   Bytes limit;
-  GateOrder gate;           // The last one; open without any.
-  OrderId gate_sent;        // Of the last one that the core has sent.
+  GateOrder gate;                  // The last one; open without any.
+  OrderId gate_sent;               // Of the last one that the core has sent.
   bool ready_behind_gate = false;  // Its device became ready behind an order.
-  bool waits = false;       // An op waits at its closed gate...
-  OrderId told_waits;       // ...as it has told about this order.
-  Totals totals;            // As reported.
-  int evicted = 0;          // Buffers, so far.
-  int clean_evictions = 0;  // Of them, without a copy.
+  bool waits = false;              // An op waits at its closed gate...
+  OrderId told_waits;              // ...as it has told about this order.
+  Totals totals;                   // As reported.
+  int evicted = 0;                 // Buffers, so far.
+  int clean_evictions = 0;         // Of them, without a copy.
   int trims = 0;
   std::optional<PlanOrder> plan;  // That it follows.
   int plans = 0;                  // Orders to follow one, so far.
