@@ -1,5 +1,6 @@
 #include "client/src/admission.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -60,11 +61,18 @@ absl::Status Admission::Run(absl::Time deadline) {
       LetGo();
       return status;
     }
-    if (!have_token) LetGo();
+    const bool keeps = have_token && !let_go_;
+    if (!keeps) LetGo();
     if (tries && !reserved && device_.AwaitEviction(&demand_)) continue;
-    if (round++ >= kPatience) token = true;
-    status = Ask(deadline, token || holds_pins_);
-    if (!status.ok()) {
+    // What it needs beyond this is not known: it must not wait for that with
+    // pins, beside another one that does.
+    if (unknown_ || round++ >= kPatience) token = true;
+    const absl::Time until =
+        keeps && !holds_pins_ ? std::min(deadline, absl::Now() + kKeepFor)
+                              : deadline;
+    status = Ask(until, token || holds_pins_);
+    let_go_ = absl::IsResourceExhausted(status) && until < deadline;
+    if (!status.ok() && !let_go_) {
       LetGo();
       return status;
     }
@@ -177,7 +185,8 @@ absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
 
 absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   std::vector<Bytes> ranges = shortfall_;
-  if (op_->tokens == 0) {
+  const bool keeps = op_->tokens > 0 && !let_go_;
+  if (!keeps) {
     // Everything was let go: what is missing now and all that is new.
     ranges = new_ranges_;
     for (const Target& target : targets_) {
@@ -189,7 +198,7 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   if (ranges.empty() && !(overdraft && op_->tokens == 0)) {
     return absl::OkStatus();
   }
-  const bool pins = holds_pins_ || op_->tokens > 0;
+  const bool pins = holds_pins_ || keeps;
   const WaitMode mode = !overdraft ? WaitMode::kPlain
                         : pins     ? WaitMode::kPinned
                                    : WaitMode::kToken;

@@ -22,8 +22,10 @@ namespace mets::client {
 // the whole need, and waits with nothing pinned and nothing reserved, so that
 // ops which wait for each other cannot stop one another. What
 // left meanwhile is asked for again; after kPatience such rounds, and for ops
-// whose need is unknown on a tight device, it takes the device's overdraft
-// token, whose only holder keeps what it has while it waits for the rest.
+// whose need is unknown where they have to ask or the device is tight, it takes
+// the device's overdraft token, whose only holder keeps what it has while it
+// waits for the rest; but for kKeepFor only, because an op that has begun
+// without the token may need just that to end.
 //
 // Used by one thread. `op` has no pins at the start.
 class Admission {
@@ -48,6 +50,7 @@ class Admission {
 
  private:
   static constexpr int kPatience = 2;
+  static constexpr absl::Duration kKeepFor = absl::Milliseconds(100);
   struct Target {
     Buffer* buffer;
     const void* address;
@@ -78,6 +81,7 @@ class Admission {
   std::vector<Bytes> shortfall_;
   std::optional<PlanRunner::Demand> demand_;
   bool unknown_ = false;
+  bool let_go_ = false;  // It has kept things in vain.
   // The thread may hold pins, so only the token lets it wait safely.
   bool holds_pins_ = CurrentOp() != nullptr;
 };

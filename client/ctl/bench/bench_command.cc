@@ -48,6 +48,8 @@ class Bench {
       : device_(std::move(device)),
         scale_(ScaleOf(device_.kind())),
         pool_(static_cast<int64_t>(device_.pool_bytes())),
+        piece_(std::min(scale_.piece,
+                        Bytes(pool_.count() / 16).RoundUpTo(MiB(1)))),
         move_(move),
         run_dir_(std::move(run_dir)) {}
 
@@ -79,12 +81,13 @@ class Bench {
     std::optional<BenchWorker> worker;
     METS_RETURN_IF_ERROR(Start("mets-bench-1", &worker));
     return worker
-        ->Ask(absl::StrCat("hold ", pool_.count(), " ", scale_.piece.count()))
+        ->Ask(absl::StrCat("hold ", pool_.count(), " ", piece_.count()))
         .status();
   }
 
-  void Add(const char* key, const char* text, double value, const char* unit,
-           std::optional<double> at_least, std::optional<double> at_most = {}) {
+  void Add(const char* key, const std::string& text, double value,
+           const char* unit, std::optional<double> at_least,
+           std::optional<double> at_most = {}) {
     report_.figures.push_back({key, text, value, unit, at_least, at_most});
   }
 
@@ -113,22 +116,23 @@ class Bench {
     METS_ASSIGN_OR_RETURN(
         const double fresh_s,
         first_->Ask(absl::StrCat("fresh ", fresh.count(), " 4")));
-    Add("fresh_ms", "new buffer of 512 MiB (or pool / 8)", fresh_s * 1e3, "ms",
-        {}, scale_.fresh_ms);
+    Add("fresh_ms", absl::StrCat("a new buffer of ", FormatBytes(fresh)),
+        fresh_s * 1e3, "ms", {}, scale_.fresh_ms);
     const Bytes small = std::min(kSmall, fresh);
     const std::string amount = absl::StrCat(" ", small.count(), " ");
     METS_ASSIGN_OR_RETURN(const double cached,
                           first_->Ask(absl::StrCat("cached", amount, 100000)));
-    Add("alloc_cached_us", "allocate and free 64 MiB, METS, cached",
+    Add("alloc_cached_us",
+        absl::StrCat("allocate and free ", FormatBytes(small), ", cached"),
         cached * 1e6, "us", {}, scale_.cached_us);
     METS_ASSIGN_OR_RETURN(const double native,
                           first_->Ask(absl::StrCat("native", amount, 20)));
-    Add("alloc_native_us", "the same, the device's own allocator", native * 1e6,
-        "us", {});
+    Add("alloc_native_us", "the same by the device's own allocator",
+        native * 1e6, "us", {});
     const absl::StatusOr<double> pooled =
         first_->Ask(absl::StrCat("native-pool", amount, 10000));
     if (pooled.ok()) {
-      Add("alloc_native_pool_us", "the same, cudaMallocAsync", *pooled * 1e6,
+      Add("alloc_native_pool_us", "the same by cudaMallocAsync", *pooled * 1e6,
           "us", {});
     }
     return absl::OkStatus();
@@ -142,14 +146,15 @@ class Bench {
     METS_RETURN_IF_ERROR(from.Tell("turn"));
     METS_RETURN_IF_ERROR(to.Answer().status());
     const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
-    return static_cast<double>(2 * move_.count()) / seconds;
+    return moved_ / seconds;
   }
 
   // What both hold exceeds the pool by what moves.
   absl::Status MeasureHandOver() {
-    const std::string hold = absl::StrCat("hold ", (pool_ + move_).count() / 2,
-                                          " ", scale_.piece.count());
-    METS_RETURN_IF_ERROR(first_->Ask(hold).status());
+    const std::string hold =
+        absl::StrCat("hold ", (pool_ + move_).count() / 2, " ", piece_.count());
+    METS_ASSIGN_OR_RETURN(const double held, first_->Ask(hold));
+    moved_ = 2 * (2 * held - static_cast<double>(pool_.count()));
     METS_RETURN_IF_ERROR(second_->Tell(hold));
     METS_RETURN_IF_ERROR(HandOver(*first_, *second_).status());
     METS_ASSIGN_OR_RETURN(const double first, HandOver(*second_, *first_));
@@ -172,10 +177,11 @@ class Bench {
 
   const v1::DeviceStatus device_;
   const Scale scale_;
-  const Bytes pool_, move_;
+  const Bytes pool_, piece_, move_;
   const std::string run_dir_;
   BenchReport report_;
   double both_gbps_ = 0;
+  double moved_ = 0;  // Bytes of a hand-over, both ways.
   std::optional<BenchWorker> first_, second_;
 };
 

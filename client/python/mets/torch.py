@@ -205,6 +205,8 @@ def _begin(shim: Any) -> None:
     """Waits for this program's turn. A step begins, unless another thread is
     within one."""
     global _sections
+    # Making the context takes seconds, and needs no turn.
+    torch.cuda.init()
     with _lock:
         if _sections == 0:
             shim.mets_torch_hint()

@@ -347,7 +347,9 @@ def pair_cut(lab):
     known = lab.alone_mets
     pool = parse_size(lab.arguments.cut_pool)
     if known:
-        pool = known["peak_bytes"] + known["persistent_bytes"] // 2
+        # 3 % for what slabs and rounding take.
+        pool = (known["peak_bytes"] * 103 // 100 +
+                known["persistent_bytes"] // 2)
         pool = -(-pool // CHUNK) * CHUNK
     figures = run_pair(lab, "pair_cut", pool, alone_sum(lab))
     return dict(figures, pool_bytes=pool)
@@ -414,7 +416,7 @@ def parse():
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.batch, arguments.third_batch, arguments.steps = 64, 16, 6
-        arguments.pool, arguments.cut_pool = "4GiB", "3.5GiB"
+        arguments.pool, arguments.cut_pool = "6GiB", "4.5GiB"
         arguments.swap_space = "4GiB"
     unknown = set(arguments.only.split(",")) - set(EXPERIMENTS)
     if unknown:

@@ -247,5 +247,29 @@ TEST_F(ProgramsTest, RestartAfterAKillKnowsWhatJobsHold) {
   EXPECT_TRUE(client.Acquire(3, 1 << 20, 0).has_denied());
 }
 
+TEST_F(ProgramsTest, BenchMeasuresTheDeviceAndLeavesItAsItWas) {
+  StartMetsd();
+  const Result result = Run({kMetsctl, "bench", "--json"});
+  ASSERT_EQ(result.exit_status, 0) << result.err;
+  const auto report = nlohmann::json::parse(result.out);
+  EXPECT_EQ(report["device"], "host0");
+  EXPECT_EQ(report["kind"], "host");
+  for (const char* figure : {"raw_out_gbps", "raw_in_gbps", "raw_both_gbps",
+                             "fresh_ms", "alloc_cached_us", "alloc_native_us",
+                             "hand_over_gbps", "hand_over_ratio"}) {
+    EXPECT_GT(report["figures"][figure], 0) << figure;
+  }
+  const auto status =
+      nlohmann::json::parse(Run({kMetsctl, "status", "--json"}).out);
+  EXPECT_EQ(status["devices"][0]["free_bytes"],
+            status["devices"][0]["pool_bytes"]);
+  // What the hand-overs moved, by each of the two.
+  for (const auto& job : status["jobs"]) {
+    EXPECT_GT(job["evicted_bytes_total"], 0) << job["name"];
+    EXPECT_GT(job["restored_bytes_total"], 0) << job["name"];
+  }
+  EXPECT_EQ(Run({kMetsctl, "bench", "--move", "1GiB"}).exit_status, 2);
+}
+
 }  // namespace
 }  // namespace mets

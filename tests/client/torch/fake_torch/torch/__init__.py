@@ -56,6 +56,7 @@ def _get_current_allocator():
 initialized = False
 built = True
 cuda = types.SimpleNamespace(
+    init=lambda: None,
     is_initialized=lambda: initialized,
     memory=types.SimpleNamespace(
         CUDAPluggableAllocator=CUDAPluggableAllocator,
