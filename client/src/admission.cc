@@ -67,9 +67,9 @@ absl::Status Admission::Run(absl::Time deadline) {
     // What it needs beyond this is not known: it must not wait for that with
     // pins, beside another one that does.
     if (unknown_ || round++ >= kPatience) token = true;
-    const absl::Time until =
-        keeps && !holds_pins_ ? std::min(deadline, absl::Now() + kKeepFor)
-                              : deadline;
+    const absl::Time until = keeps && !holds_pins_
+                                 ? std::min(deadline, absl::Now() + kKeepFor)
+                                 : deadline;
     status = Ask(until, token || holds_pins_);
     let_go_ = absl::IsResourceExhausted(status) && until < deadline;
     if (!status.ok() && !let_go_) {

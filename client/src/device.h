@@ -424,7 +424,7 @@ class Device {
 
   absl::Mutex plan_mutex_;  // Of who begins or ends a plan. Before all others.
   absl::Mutex homecoming_;  // Of who brings all back. Before mutex_.
-  absl::Mutex lending_;     // Before mutex_; held while lent ranges are unmapped.
+  absl::Mutex lending_;  // Before mutex_; held while lent ranges are unmapped.
   absl::Mutex mutex_;
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
   BufferPool buffers_ ABSL_GUARDED_BY(mutex_);

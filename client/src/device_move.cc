@@ -222,7 +222,8 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
     return std::nullopt;
   }
   if (!departure->clean) {
-    streams_.Order({mover_, 0}, buffer->streams.load(std::memory_order_relaxed));
+    streams_.Order({mover_, 0},
+                   buffer->streams.load(std::memory_order_relaxed));
     const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
     departure->copied =
         driver_->CopyOut(base, handles, pieces, TotalSize(pieces), mover_);

@@ -21,9 +21,9 @@ void RegrantLent(State& state, size_t index, Session& session) {
   Regrant regrant;
   for (auto it = holding.lent.begin(); it != holding.lent.end();) {
     const Chunk* chunk = device.ledger.Find(*it);
-    const bool fits = chunk != nullptr &&
-                      (job.limit.is_zero() ||
-                       has + granted + chunk->size <= job.limit);
+    const bool fits =
+        chunk != nullptr &&
+        (job.limit.is_zero() || has + granted + chunk->size <= job.limit);
     if (chunk == nullptr || !chunk->KnownTo(session.id)) {
       it = holding.lent.erase(it);  // Destroyed since, or forgotten.
     } else if (chunk->state != ChunkState::kFree || !fits) {

@@ -12,16 +12,17 @@ namespace mets::core {
 
 // Where jobs compute in turn, what one of them has allocated and freed within
 // its step serves the next one, and comes back a step later. So a process lends
-// it when its turn ends: to the ledger the chunks are free, but they stay mapped
-// in the process, where they become usable again by one message. (Inside a
-// domain, that is: who gets a chunk in another domain gets it only once it has
-// been unmapped and destroyed; see Retirement.)
+// it when its turn ends: to the ledger the chunks are free, but they stay
+// mapped in the process, where they become usable again by one message. (Inside
+// a domain, that is: who gets a chunk in another domain gets it only once it
+// has been unmapped and destroyed; see Retirement.)
 
 // The session has lent chunks that are free now.
 void NoteLent(Holding& holding, const std::vector<ChunkId>& chunks);
 
-// Grants the session what it has lent and nobody uses, as far as its job's limit
-// allows; nothing while requests wait for memory. For when its turn opens.
+// Grants the session what it has lent and nobody uses, as far as its job's
+// limit allows; nothing while requests wait for memory. For when its turn
+// opens.
 void RegrantLent(State& state, size_t device, Session& session);
 
 }  // namespace mets::core

@@ -30,10 +30,10 @@ struct Holding {
   std::set<ChunkId> chunks;
   Bytes chunk_bytes;
   std::set<ChunkId> lent;  // See lending.h. Some may be gone since.
-  Bytes orphan;       // In chunks of earlier epochs.
-  Bytes orphan_swap;  // In extents of earlier epochs.
-  Bytes cached;       // Reported; never more than bytes().
-  Bytes pinned;       // Reported.
+  Bytes orphan;            // In chunks of earlier epochs.
+  Bytes orphan_swap;       // In extents of earlier epochs.
+  Bytes cached;            // Reported; never more than bytes().
+  Bytes pinned;            // Reported.
   Totals totals;
   absl::Time told_totals = absl::InfinitePast();  // When, for the last time.
   double carried = 0;  // Bytes that it may have moved and not told yet.

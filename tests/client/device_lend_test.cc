@@ -96,7 +96,8 @@ TEST_F(DeviceLendTest, OfARangeThatComesBackInPartTheRestCanBeUsed) {
   ASSERT_GT(lent.size(), 2u);
   lent.pop_back();  // The smallest piece of the second range.
   uplink_.Regrant(*device_, lent);
-  EXPECT_EQ(Stats().cached_bytes, static_cast<uint64_t>(uplink_.used().count()));
+  EXPECT_EQ(Stats().cached_bytes,
+            static_cast<uint64_t>(uplink_.used().count()));
   const int acquires = uplink_.acquires();
   EXPECT_EQ(Alloc(MiB(16)), one_);
   char* rest = Alloc(MiB(16));

@@ -79,7 +79,7 @@ class GateTest : public testing::Test {
   }
 
   uint64_t order_ = 0;
-  absl::Duration stalled_;  // Of the last turn that Told has seen.
+  absl::Duration stalled_;               // Of the last turn that Told has seen.
   std::vector<size_t> told_before_end_;  // Messages, at each end of a turn.
   std::atomic<bool> quiet_{true};
   absl::Mutex mutex_;

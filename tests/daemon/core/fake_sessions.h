@@ -208,7 +208,8 @@ class FakeCluster {
   void OnTrim(FakeSession& s, const TrimOrder& order);
   void OnForget(FakeSession& s, const ForgetOrder& order);
   void OnRefuse(FakeSession& s, const Refuse& refuse);
-  void CheckChunkUse(const FakeSession& s, const std::vector<ChunkRef>& granted);
+  void CheckChunkUse(const FakeSession& s,
+                     const std::vector<ChunkRef>& granted);
   void CheckHeld(const FakeSession& s, const EvictOrder& order);
   void Write(const Slot& slot, Bytes size, const Content& content);
   void CheckRead(const Slot& slot, Bytes size, const Content& content);

@@ -41,9 +41,9 @@ class LendingTest : public ::testing::Test {
   }
   void EndTurn(FakeSession& session) {
     cluster_.Lend(session);
-    cluster_.Send(session,
-                  TurnEnded{session.id, "host0", session.gate.order,
-                            absl::Milliseconds(900), true, absl::ZeroDuration()});
+    cluster_.Send(session, TurnEnded{session.id, "host0", session.gate.order,
+                                     absl::Milliseconds(900), true,
+                                     absl::ZeroDuration()});
     Want(session);
   }
   void Want(FakeSession& session) {
