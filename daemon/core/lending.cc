@@ -19,25 +19,25 @@ void RegrantLent(State& state, size_t index, Session& session) {
   const Bytes has = state.sessions.JobBytes(job, index);
   Bytes granted;
   Regrant regrant;
-  for (auto it = holding.lent.begin(); it != holding.lent.end();) {
-    const Chunk* chunk = device.ledger.Find(*it);
+  std::vector<ChunkId> rest;
+  for (ChunkId id : holding.lent) {
+    const Chunk* chunk = device.ledger.Find(id);
+    // Destroyed since, or forgotten.
+    if (chunk == nullptr || !chunk->KnownTo(session.id)) continue;
     const bool fits =
-        chunk != nullptr &&
-        (job.limit.is_zero() || has + granted + chunk->size <= job.limit);
-    if (chunk == nullptr || !chunk->KnownTo(session.id)) {
-      it = holding.lent.erase(it);  // Destroyed since, or forgotten.
-    } else if (chunk->state != ChunkState::kFree || !fits) {
-      ++it;
-    } else {
-      device.ledger.Reserve(chunk->id, 0);
-      device.ledger.Grant(chunk->id, session.id);
-      holding.chunks.insert(chunk->id);
-      granted += chunk->size;
-      regrant.chunks.push_back(chunk->id);
-      it = holding.lent.erase(it);
+        job.limit.is_zero() || has + granted + chunk->size <= job.limit;
+    if (chunk->state != ChunkState::kFree || !fits) {
+      rest.push_back(id);
+      continue;
     }
+    device.ledger.Reserve(id, 0);
+    device.ledger.Grant(id, session.id);
+    granted += chunk->size;
+    regrant.chunks.push_back(id);
   }
+  holding.lent = {rest.begin(), rest.end()};
   if (regrant.chunks.empty()) return;
+  holding.chunks.insert(regrant.chunks.begin(), regrant.chunks.end());
   holding.chunk_bytes += granted;
   holding.cached += granted;
   state.RefreshSession(session.id);

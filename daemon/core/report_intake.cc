@@ -1,8 +1,8 @@
 #include "daemon/core/report_intake.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -27,12 +27,16 @@ Bytes Clamp(Bytes amount, Bytes most) {
 std::string ReportIntake::ReleaseFault(const Release& input,
                                        const Session& session,
                                        const Holding& holding) const {
-  std::set<ChunkId> seen;
-  for (ChunkId chunk : input.chunks) {
-    if (holding.chunks.count(chunk) == 0 || !seen.insert(chunk).second) {
-      return absl::StrCat("released chunk ", chunk.value(),
-                          ", which is not its own");
-    }
+  std::vector<ChunkId> chunks = input.chunks;
+  std::sort(chunks.begin(), chunks.end());
+  const auto twice = std::adjacent_find(chunks.begin(), chunks.end());
+  const auto strange = std::find_if(
+      chunks.begin(), chunks.end(),
+      [&](ChunkId chunk) { return holding.chunks.count(chunk) == 0; });
+  const auto bad = twice != chunks.end() ? twice : strange;
+  if (bad != chunks.end()) {
+    return absl::StrCat("released chunk ", bad->value(),
+                        ", which is not its own");
   }
   // A record may be older than what the process holds.
   const bool unsure = session.awaits_snapshot;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
@@ -27,9 +28,9 @@ struct Holding {
   // It is gated, its gate is closed, nothing of it runs, and a thread waits
   // there: what is held may leave. State::RefreshVictims follows each change.
   bool waits_at_gate = false;
-  std::set<ChunkId> chunks;
+  absl::btree_set<ChunkId> chunks;
   Bytes chunk_bytes;
-  std::set<ChunkId> lent;  // See lending.h. Some may be gone since.
+  absl::btree_set<ChunkId> lent;  // See lending.h. Some may be gone since.
   Bytes orphan;            // In chunks of earlier epochs.
   Bytes orphan_swap;       // In extents of earlier epochs.
   Bytes cached;            // Reported; never more than bytes().

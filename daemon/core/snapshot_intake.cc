@@ -126,7 +126,7 @@ void SnapshotIntake::Apply(Session& session, size_t index) {
   const Snapshot whole = Merge(session, index);
   Holding& holding = session.holdings[index];
   ChunkLedger& ledger = state_.devices[index].ledger;
-  const std::set<ChunkId> kept(whole.chunks.begin(), whole.chunks.end());
+  const absl::btree_set<ChunkId> kept(whole.chunks.begin(), whole.chunks.end());
   for (ChunkId chunk : holding.chunks) {
     if (kept.count(chunk) > 0) continue;
     holding.chunk_bytes -= ledger.Find(chunk)->size;
