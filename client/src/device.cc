@@ -173,7 +173,7 @@ Buffer* Device::TakeMapped(Bytes size, const Stream& stream, Op* op) {
     for (size_t i = 0; i < op->ranges.size(); ++i) {
       Buffer* range = op->ranges[i];
       const Bytes has = range->range_size();
-      if (has < size || has > size + Bytes(size.count() / 8)) continue;
+      if (!Fits(has, size)) continue;
       op->ranges[i] = op->ranges.back();
       op->ranges.pop_back();
       return range;

@@ -32,9 +32,8 @@ Buffer* RangeCache::Choose(Buffer* bucket, const Stream& stream) {
 }
 
 Buffer* RangeCache::TakeFit(Bytes size, const Stream& stream) {
-  const int64_t most = size.count() + size.count() / 8;
   for (auto it = buckets_.lower_bound(size.count());
-       it != buckets_.end() && it->first <= most; ++it) {
+       it != buckets_.end() && Fits(Bytes(it->first), size); ++it) {
     if (it->second == nullptr) continue;
     Buffer* range = Choose(it->second, stream);
     Take(range);

@@ -10,15 +10,23 @@
 
 namespace mets::client {
 
+// Whether a range may serve for `size` bytes: it wastes at most an eighth of
+// them, and of 32 MiB and more, beside which mapping another range costs
+// little, a 32nd.
+inline bool Fits(Bytes range, Bytes size) {
+  const int64_t waste = size.count() / (size < MiB(32) ? 8 : 32);
+  return range >= size && range <= size + Bytes(waste);
+}
+
 // Ranges by size and by age. Training asks for the same sizes again and again,
 // so that a range whose size fits is found with its memory in place. Not
 // thread-safe. Allocates nothing except when a size is new.
 class RangeCache {
  public:
   void Put(Buffer* range);
-  // Smallest range of at least `size` that wastes at most an eighth of it; of
-  // equals, one of the last put that no stream but `stream` may still touch,
-  // else the last one put. Null when there is none.
+  // The smallest range that fits; of equals, one of the last put that no stream
+  // but `stream` may still touch, else the last one put. Null when there is
+  // none.
   Buffer* TakeFit(Bytes size, const Stream& stream = {});
   void Take(Buffer* range);
 

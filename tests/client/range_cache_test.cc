@@ -36,6 +36,13 @@ TEST_F(RangeCacheTest, WastesAtMostAnEighth) {
   EXPECT_NE(cache_.TakeFit(MiB(8)), nullptr);
 }
 
+TEST_F(RangeCacheTest, WastesLittleOfMuch) {
+  cache_.Put(Range(MiB(66) + KiB(64)));
+  EXPECT_EQ(cache_.TakeFit(MiB(64)), nullptr);
+  cache_.Put(Range(MiB(66)));
+  EXPECT_NE(cache_.TakeFit(MiB(64)), nullptr);
+}
+
 TEST_F(RangeCacheTest, PrefersARangeThatNoOtherStreamMayTouch) {
   const Stream s = {StreamHandle{1}, 1};
   Buffer* fitting = Range(MiB(1));
