@@ -1,12 +1,11 @@
 #include "client/torch/mets_torch.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 
+#include "client/loader/own_folder.h"
 #include "client/torch/cuda_device_id.h"
 #include "client/torch/torch_memory.h"
 
@@ -32,15 +31,6 @@ int FromMets(const TorchMemory& memory, mets_status status) {
 int NotOpen() {
   return Fail(METS_INVALID_ARGUMENT,
               "METS has no device here: call mets.torch.enable() first");
-}
-
-std::string OwnFolder() {
-  Dl_info info;
-  static const char here = 0;
-  if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return "";
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
 int Open(int index) {

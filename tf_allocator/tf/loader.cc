@@ -14,6 +14,7 @@
 #include <string>
 
 #include "client/include/mets/mets.h"
+#include "client/loader/own_folder.h"
 
 namespace mets {
 namespace {
@@ -23,15 +24,6 @@ using StatsFunction = int (*)(mets_stats_t*);
 bool Set(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' && std::string(value) != "0";
-}
-
-std::string OwnFolder() {
-  Dl_info info;
-  static const char here = 0;
-  if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return ".";
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
 // The version of the TensorFlow that is loaded; "" when there is none.
@@ -56,8 +48,9 @@ StatsFunction Load() {
   if (Set("METS_DISABLE")) return nullptr;
   const std::string version = RunningVersion();
   if (version.empty()) return Refuse("no TensorFlow is loaded here");
-  const std::string path =
-      OwnFolder() + "/libmets_tensorflow-" + version + ".so";
+  const std::string folder = OwnFolder();
+  const std::string path = (folder.empty() ? "." : folder) +
+                           "/libmets_tensorflow-" + version + ".so";
   if (access(path.c_str(), R_OK) != 0) {
     return Refuse("this is TensorFlow " + version +
                   ", and the plug-in was not built for it (there is no " +
