@@ -61,13 +61,12 @@ absl::Status Admission::Run(absl::Time deadline) {
       LetGo();
       return status;
     }
-    const bool keeps = have_token && !let_go_;
-    if (!keeps) LetGo();
+    if (!keeps()) LetGo();
     if (tries && !reserved && device_.AwaitEviction(&demand_)) continue;
     // What it needs beyond this is not known: it must not wait for that with
     // pins, beside another one that does.
     if (unknown_ || round++ >= kPatience) token = true;
-    const absl::Time until = keeps && !holds_pins_
+    const absl::Time until = keeps() && !holds_pins_
                                  ? std::min(deadline, absl::Now() + kKeepFor)
                                  : deadline;
     status = Ask(until, token || holds_pins_);
@@ -185,8 +184,7 @@ absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
 
 absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   std::vector<Bytes> ranges = shortfall_;
-  const bool keeps = op_->tokens > 0 && !let_go_;
-  if (!keeps) {
+  if (!keeps()) {
     // Everything was let go: what is missing now and all that is new.
     ranges = new_ranges_;
     for (const Target& target : targets_) {
@@ -198,7 +196,7 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   if (ranges.empty() && !(overdraft && op_->tokens == 0)) {
     return absl::OkStatus();
   }
-  const bool pins = holds_pins_ || keeps;
+  const bool pins = holds_pins_ || keeps();
   const WaitMode mode = !overdraft ? WaitMode::kPlain
                         : pins     ? WaitMode::kPinned
                                    : WaitMode::kToken;

@@ -59,6 +59,8 @@ class Admission {
     ChunkSet chunks;  // To restore it with.
   };
 
+  // While it waits, it keeps what it has.
+  bool keeps() const { return op_->tokens > 0 && !let_go_; }
   absl::Status PinResident();
   // Memory for everything that is missing; false leaves `shortfall_`.
   bool Reserve();
