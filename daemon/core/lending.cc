@@ -1,12 +1,9 @@
 #include "daemon/core/lending.h"
 
 #include <utility>
+#include <vector>
 
 namespace mets::core {
-
-void NoteLent(Holding& holding, const std::vector<ChunkId>& chunks) {
-  holding.lent.insert(chunks.begin(), chunks.end());
-}
 
 void RegrantLent(State& state, size_t index, Session& session) {
   Device& device = state.devices[index];

@@ -3,9 +3,7 @@
 #define METS_DAEMON_CORE_LENDING_H_
 
 #include <cstddef>
-#include <vector>
 
-#include "common/base/ids.h"
 #include "daemon/core/state.h"
 
 namespace mets::core {
@@ -15,10 +13,7 @@ namespace mets::core {
 // it when its turn ends: to the ledger the chunks are free, but they stay
 // mapped in the process, where they become usable again by one message. (Inside
 // a domain, that is: who gets a chunk in another domain gets it only once it
-// has been unmapped and destroyed; see Retirement.)
-
-// The session has lent chunks that are free now.
-void NoteLent(Holding& holding, const std::vector<ChunkId>& chunks);
+// has been unmapped and destroyed; see Retirement.) Holding::lent has them.
 
 // Grants the session what it has lent and nobody uses, as far as its job's
 // limit allows; nothing while requests wait for memory. For when its turn

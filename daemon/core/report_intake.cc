@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/core/lending.h"
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/plan_slots.h"
 #include "daemon/core/session_exit.h"
@@ -78,9 +77,11 @@ void ReportIntake::OnRelease(const Release& input) {
     if (!order->late) order->due = state_.now + state_.config.order_timeout;
     if (order->kind == OrderKind::kTrim) holding.cached -= released;
   }
-  if (input.lent) holding.cached -= released;
+  if (input.lent) {
+    holding.lent.insert(input.chunks.begin(), input.chunks.end());
+    holding.cached -= released;
+  }
   holding.cached = Clamp(holding.cached, holding.bytes());
-  if (input.lent) NoteLent(holding, input.chunks);
   if (input.overdraft) device->overdraft.GiveBack(input.session);
   device->stir = true;
 }
