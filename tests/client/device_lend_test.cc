@@ -1,46 +1,31 @@
-#include <gtest/gtest.h>
-
 #include <cstring>
-#include <memory>
-#include <utility>
 #include <vector>
 
-#include "client/src/device.h"
-#include "common/device/host/host_map_driver.h"
-#include "tests/client/fake_uplink.h"
+#include "tests/client/device_fixture.h"
 
 namespace mets::client {
 namespace {
 
-class DeviceLendTest : public testing::Test {
+class DeviceLendTest : public DeviceFixture {
  protected:
-  DeviceLendTest() : uplink_(MiB(64)) {
-    auto driver = HostMapDriver::Create(HostMapOptions{GiB(16)});
-    METS_CHECK_OK(driver);
-    auto device =
-        Device::Create(uplink_, *std::move(driver),
-                       {"host0", "host", MiB(64), Bytes(), absl::Seconds(10)});
-    METS_CHECK_OK(device);
-    device_ = *std::move(device);
+  DeviceLendTest() : DeviceFixture(/*gated=*/false) {
     device_->SendSnapshot(/*last=*/true);
     uplink_.TakeSent();
   }
 
+  // Without writing to it.
   char* Alloc(Bytes bytes) {
     mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
     options.bytes = bytes.count();
     void* address = nullptr;
-    const absl::Status status = device_->Alloc(options, &address);
-    EXPECT_TRUE(status.ok()) << status;
+    METS_CHECK_OK(device_->Alloc(options, &address));
     return static_cast<char*>(address);
   }
   // What two buffers of a step leave behind: a range of one chunk (16 MiB), and
   // one of several (21 MiB).
   void Step() {
-    one_ = Alloc(MiB(16));
-    several_ = Alloc(MiB(21));
-    std::memset(one_, 1, MiB(16).count());
-    std::memset(several_, 2, MiB(21).count());
+    one_ = DeviceFixture::Alloc(MiB(16), 1);
+    several_ = DeviceFixture::Alloc(MiB(21), 2);
     device_->Free(one_);
     device_->Free(several_);
   }
@@ -61,8 +46,6 @@ class DeviceLendTest : public testing::Test {
     return stats;
   }
 
-  FakeUplink uplink_;
-  std::unique_ptr<Device> device_;
   char* one_ = nullptr;
   char* several_ = nullptr;
 };
