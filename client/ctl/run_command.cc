@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/ctl/admin_client.h"
+#include "client/ctl/program_folder.h"
 #include "common/base/bytes.h"
 #include "common/base/errno_status.h"
 #include "common/base/job_name.h"
@@ -107,11 +107,9 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
 }
 
 Installation FindInstallation() {
-  char self[PATH_MAX];
-  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
-  if (size <= 0 || size == sizeof(self)) return {};
-  std::string prefix(self, size);
-  for (int i = 0; i < 2; ++i) prefix.resize(prefix.rfind('/'));
+  const std::string folder = ProgramFolder();
+  if (folder.empty()) return {};
+  const std::string prefix = folder.substr(0, folder.rfind('/'));
   const auto readable = [&](absl::string_view name) {
     return access(absl::StrCat(prefix, name).c_str(), R_OK) == 0;
   };

@@ -7,28 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/ctl/program_folder.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 
 namespace mets::ctl {
-namespace {
-
-// Beside this program.
-std::string WorkerProgram() {
-  char self[PATH_MAX];
-  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
-  const std::string path(self, size > 0 ? size : 0);
-  return path.substr(0, path.rfind('/') + 1) + "mets-bench-worker";
-}
-
-}  // namespace
 
 absl::StatusOr<BenchWorker> BenchWorker::Start(const std::string& job,
                                                const std::string& run_dir) {
@@ -37,7 +26,7 @@ absl::StatusOr<BenchWorker> BenchWorker::Start(const std::string& job,
     return ErrnoToStatus(errno, "socketpair");
   }
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  const std::string program = WorkerProgram();
+  const std::string program = ProgramFolder() + "/mets-bench-worker";
   const int pid = fork();
   if (pid < 0) return ErrnoToStatus(errno, "fork");
   if (pid == 0) {
