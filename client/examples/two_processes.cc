@@ -7,10 +7,12 @@
 //
 // It starts two jobs, each of which keeps buffers of 70 % of the pool, so that
 // together they want more than there is. Each goes round its buffers, checks
-// that they hold what it wrote last, and writes something new. At the end both
-// say how many bytes left for the other job and came back.
+// that they hold what it wrote last, and writes something new; the jobs meet
+// before each round, so that neither is over before the other has begun. At the
+// end both say how many bytes left for the other job and came back.
 //
 // Exit status 0: every byte was right, and bytes moved in both jobs.
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,15 @@ void DieOnError(mets_status status, const char* what) {
   if (status == METS_OK) return;
   std::fprintf(stderr, "%s: %s\n", what, mets_last_error());
   std::exit(1);
+}
+
+// Waits until the other job, at the other end of `peer`, has come here too.
+void Meet(int peer) {
+  char byte = 0;
+  if (send(peer, &byte, 1, MSG_NOSIGNAL) != 1 || read(peer, &byte, 1) != 1) {
+    std::fprintf(stderr, "the other job is gone\n");
+    std::exit(1);
+  }
 }
 
 uint64_t Pattern(int job, size_t buffer, int round) {
@@ -75,7 +86,7 @@ std::vector<uint64_t*> AllocateBuffers(mets_device* device, int job) {
   return buffers;
 }
 
-int RunJob(int job, int rounds) {
+int RunJob(int job, int rounds, int peer) {
   const char* names[] = {"left", "right"};
   mets_open_options options = METS_OPEN_OPTIONS_INIT;
   options.job = names[job];
@@ -86,11 +97,13 @@ int RunJob(int job, int rounds) {
              "open device");
   const std::vector<uint64_t*> buffers = AllocateBuffers(device, job);
   for (int round = 1; round <= rounds; ++round) {
+    Meet(peer);
     for (size_t b = 0; b < buffers.size(); ++b) {
       Rewrite(device, buffers[b], Pattern(job, b, round - 1),
               Pattern(job, b, round));
     }
   }
+  Meet(peer);
   mets_stats_t stats;
   std::memset(&stats, 0, sizeof(stats));
   stats.size = sizeof(stats);
@@ -111,11 +124,21 @@ int RunJob(int job, int rounds) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 10;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    std::perror("socketpair");
+    return 1;
+  }
   pid_t children[2];
   for (int job = 0; job < 2; ++job) {
     children[job] = fork();
-    if (children[job] == 0) std::exit(RunJob(job, rounds));
+    if (children[job] == 0) {
+      close(ends[1 - job]);
+      std::exit(RunJob(job, rounds, ends[job]));
+    }
   }
+  close(ends[0]);
+  close(ends[1]);
   bool ok = true;
   for (pid_t child : children) {
     int status = 0;
