@@ -25,9 +25,9 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       status.error_message());
 }
 
-void SetDeadline(grpc::ClientContext* context) {
+void SetDeadline(grpc::ClientContext* context, int seconds = 10) {
   context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::seconds(10));
+                        std::chrono::seconds(seconds));
 }
 
 absl::Status NotRunning(const std::string& run_dir) {
@@ -141,6 +141,49 @@ absl::Status AdminClient::SetLimit(const std::string& job, Bytes limit) {
   request.set_limit_bytes(limit.count());
   v1::SetLimitResponse response;
   return FromGrpc(stub_->SetLimit(&context, request, &response));
+}
+
+absl::Status AdminClient::DrainDevice(const std::string& device, bool drain) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::DrainDeviceRequest request;
+  request.set_device(device);
+  request.set_drain(drain);
+  v1::DrainDeviceResponse response;
+  return FromGrpc(stub_->DrainDevice(&context, request, &response));
+}
+
+absl::Status AdminClient::PauseJob(const std::string& job, bool pause) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::PauseJobRequest request;
+  request.set_job(job);
+  request.set_pause(pause);
+  v1::PauseJobResponse response;
+  return FromGrpc(stub_->PauseJob(&context, request, &response));
+}
+
+absl::StatusOr<v1::EvictJobResponse> AdminClient::EvictJob(
+    const std::string& job) {
+  grpc::ClientContext context;
+  SetDeadline(&context, /*seconds=*/60);
+  v1::EvictJobRequest request;
+  request.set_job(job);
+  v1::EvictJobResponse response;
+  METS_RETURN_IF_ERROR(FromGrpc(stub_->EvictJob(&context, request, &response)));
+  return response;
+}
+
+absl::StatusOr<int> AdminClient::KillJob(const std::string& job,
+                                         absl::Duration grace) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::KillJobRequest request;
+  request.set_job(job);
+  request.set_grace_seconds(absl::ToDoubleSeconds(grace));
+  v1::KillJobResponse response;
+  METS_RETURN_IF_ERROR(FromGrpc(stub_->KillJob(&context, request, &response)));
+  return response.processes();
 }
 
 }  // namespace mets::ctl

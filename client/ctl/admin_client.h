@@ -57,6 +57,13 @@ class AdminClient {
   absl::StatusOr<v1::GetStatusResponse> GetStatus();
   // NOT_FOUND, naming the jobs there are, for an unknown job.
   absl::Status SetLimit(const std::string& job, Bytes limit);
+  // NOT_FOUND, naming what there is, for an unknown device or job.
+  absl::Status DrainDevice(const std::string& device, bool drain);
+  absl::Status PauseJob(const std::string& job, bool pause);
+  // Blocks until nothing more is on its way, for a minute at most.
+  absl::StatusOr<v1::EvictJobResponse> EvictJob(const std::string& job);
+  // Returns the number of processes that are asked to end.
+  absl::StatusOr<int> KillJob(const std::string& job, absl::Duration grace);
   // Begins to record; `device` empty: the only one that the job uses.
   std::unique_ptr<RecordStream> RecordJob(const std::string& job,
                                           const std::string& device);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/admin_client.h"
 #include "client/ctl/bench/bench_command.h"
+#include "client/ctl/operator_commands.h"
 #include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
 #include "client/ctl/status_text.h"
@@ -166,6 +167,7 @@ int RunMetsctl(int argc, const char* const* argv) {
   CLI::App* run = AddRun(app, &arguments);
   CLI::App* record = AddRecord(app, &arguments);
   CLI::App* bench = AddBench(app, &arguments);
+  OperatorCommands operate(app);
   // CLI11 reports by exceptions; they end here.
   try {
     app.parse(argc, argv);
@@ -176,6 +178,9 @@ int RunMetsctl(int argc, const char* const* argv) {
   if (devices->parsed()) return Report(Show(arguments, {true, false, false}));
   if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
   if (limit->parsed()) return Report(SetLimit(arguments));
+  if (operate.parsed()) {
+    return Report(operate.Run(FindRunDir(arguments.run_dir)));
+  }
   if (bench->parsed()) {
     return Report(BenchCommand(arguments.bench, FindRunDir(arguments.run_dir)));
   }

@@ -41,7 +41,8 @@ Json ToJson(const v1::DeviceStatus& d) {
           {"orphan_bytes", d.orphan_bytes()},
           {"sharing_mode", ModeName(d.sharing_mode())},
           {"turns_total", d.turns_total()},
-          {"quanta_total", d.quanta_total()}};
+          {"quanta_total", d.quanta_total()},
+          {"drained", d.drained()}};
 }
 
 Json ToJson(const v1::JobStatus& j) {
@@ -73,7 +74,8 @@ Json ToJson(const v1::JobStatus& j) {
           {"turns_total", j.turns_total()},
           {"gate_wait_seconds_total", j.gate_wait_seconds_total()},
           {"steps", j.steps()},
-          {"step_seconds", j.step_seconds()}};
+          {"step_seconds", j.step_seconds()},
+          {"paused", j.paused()}};
 }
 
 template <typename Rows>

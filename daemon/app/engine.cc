@@ -29,10 +29,11 @@ Engine::Engine(std::unique_ptr<core::Core> core, const Clock& clock)
 Engine::~Engine() { Stop(); }
 
 void Engine::Start(core::SessionPort& sessions, core::MemoryPort& memory,
-                   core::PlannerPort& planner) {
+                   core::PlannerPort& planner, core::OperatorPort& operators) {
   sessions_ = &sessions;
   memory_ = &memory;
   planner_ = &planner;
+  operators_ = &operators;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -111,8 +112,10 @@ void Engine::Dispatch(std::vector<core::Action> actions) {
       sessions_->Perform(std::move(*session));
     } else if (auto* memory = std::get_if<core::MemoryAction>(&action)) {
       memory_->Perform(std::move(*memory));
+    } else if (auto* task = std::get_if<core::PlanTask>(&action)) {
+      planner_->Perform(std::move(*task));
     } else {
-      planner_->Perform(std::get<core::PlanTask>(std::move(action)));
+      operators_->Perform(std::get<core::OperatorAction>(std::move(action)));
     }
   }
 }

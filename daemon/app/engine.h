@@ -32,7 +32,7 @@ class Engine : public core::InputSink, public core::StatusSource {
   }
 
   void Start(core::SessionPort& sessions, core::MemoryPort& memory,
-             core::PlannerPort& planner);
+             core::PlannerPort& planner, core::OperatorPort& operators);
 
   // Takes the inputs posted so far, and ends the thread. Later inputs are
   // dropped.
@@ -52,6 +52,7 @@ class Engine : public core::InputSink, public core::StatusSource {
   core::SessionPort* sessions_ = nullptr;
   core::MemoryPort* memory_ = nullptr;
   core::PlannerPort* planner_ = nullptr;
+  core::OperatorPort* operators_ = nullptr;
   std::function<void(bool urgent)> on_change_;
   std::thread thread_;
 

@@ -183,7 +183,26 @@ struct PlanTask {
   double bus_bytes_per_second = 0;  // Each way.
 };
 
-using Action = std::variant<SessionAction, MemoryAction, PlanTask>;
+// ---- actions for operators --------------------------------------------------
+
+// The answer to DrainDevice, PauseJob, EvictJob and KillJob.
+struct CommandDone {
+  uint64_t call = 0;
+  absl::Status status;
+  int processes = 0;  // KillJob: that are asked to end.
+  Bytes evicted;      // EvictJob: bytes of the devices that the job has less...
+  Bytes left;         // ...and still has.
+};
+// Asks the sessions' processes to end, and kills them after `grace`.
+struct EndProcesses {
+  std::vector<SessionId> sessions;
+  absl::Duration grace;
+};
+
+using OperatorAction = std::variant<CommandDone, EndProcesses>;
+
+using Action =
+    std::variant<SessionAction, MemoryAction, PlanTask, OperatorAction>;
 
 }  // namespace mets::core
 

@@ -6,6 +6,8 @@
 #include "common/base/check.h"
 #include "daemon/core/evictor.h"
 #include "daemon/core/invariants.h"
+#include "daemon/core/operating/job_emptier.h"
+#include "daemon/core/operating/operator_intake.h"
 #include "daemon/core/plan_keeper.h"
 #include "daemon/core/reclaimer.h"
 #include "daemon/core/report_intake.h"
@@ -36,7 +38,9 @@ class Core::Impl {
         sessions_(&state_, &retirement_),
         snapshots_(&state_, &reports_, &retirement_),
         steps_(&state_),
-        gates_(&state_, &reclaimer_) {}
+        gates_(&state_, &reclaimer_),
+        emptier_(&state_, &reclaimer_, &swap_),
+        operator_(&state_, &emptier_) {}
 
   std::vector<Action> Step(absl::Time now, const Input& input) {
     METS_CHECK(now >= state_.now) << "time goes back";
@@ -86,6 +90,7 @@ class Core::Impl {
     return std::holds_alternative<BufferChanges>(input) ||
            std::holds_alternative<Snapshot>(input) ||
            std::holds_alternative<AttachDevice>(input) ||
+           std::holds_alternative<PauseJob>(input) ||
            std::holds_alternative<SessionLost>(input) ||
            std::holds_alternative<SessionResumed>(input) ||
            std::holds_alternative<SessionEnded>(input);
@@ -104,6 +109,10 @@ class Core::Impl {
   void Take(const TurnWanted& i) { gates_.OnWanted(i); }
   void Take(const TurnEnded& i) { gates_.OnEnded(i); }
   void Take(const SetJobLimit& i) { sessions_.OnSetJobLimit(i); }
+  void Take(const DrainDevice& i) { operator_.OnDrain(i); }
+  void Take(const PauseJob& i) { operator_.OnPause(i); }
+  void Take(const EvictJob& i) { operator_.OnEvict(i); }
+  void Take(const KillJob& i) { operator_.OnKill(i); }
   void Take(const Stop&) { sessions_.OnStop(); }
   void Take(const Acquire& i) { server_.OnAcquire(i); }
   void Take(const Cancel& i) { server_.OnCancel(i); }
@@ -139,6 +148,7 @@ class Core::Impl {
       }
     }
     reclaimer_.EnforceLoweredLimits();
+    emptier_.Advance();
     retirement_.Flush();
     SignalTight(state_);
   }
@@ -179,6 +189,8 @@ class Core::Impl {
   SnapshotIntake snapshots_;
   StepIntake steps_;
   GateKeeper gates_;
+  JobEmptier emptier_;
+  OperatorIntake operator_;
 };
 
 Core::Core(CoreConfig config, std::unique_ptr<VictimPolicy> policy)

@@ -177,6 +177,30 @@ struct SetJobLimit {
   Bytes limit;
   uint64_t call = 0;  // Echoed in JobLimitSet.
 };
+// From the admin service, as all that follow with a `call`: CommandDone echoes
+// it. Whether the device takes new jobs.
+struct DrainDevice {
+  std::string device;
+  bool drain = true;
+  uint64_t call = 0;
+};
+// Whether ops of the job may start.
+struct PauseJob {
+  std::string job;
+  bool pause = true;
+  uint64_t call = 0;
+};
+// What can leave the devices leaves, once.
+struct EvictJob {
+  std::string job;
+  uint64_t call = 0;
+};
+// Its processes are asked to end, and made to after `grace`.
+struct KillJob {
+  std::string job;
+  absl::Duration grace;
+  uint64_t call = 0;
+};
 // The answer to a PlanTask.
 struct PlanMade {
   SessionId session;
@@ -211,8 +235,9 @@ using Input =
                  ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
                  Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
                  StepSeen, StepProgress, StepNeed, TurnWanted, TurnEnded,
-                 SetJobLimit, PlanMade, ChunkCreated, ChunkDestroyed,
-                 ExtentCreated, ExtentDestroyed, Tick, Stop>;
+                 SetJobLimit, DrainDevice, PauseJob, EvictJob, KillJob,
+                 PlanMade, ChunkCreated, ChunkDestroyed, ExtentCreated,
+                 ExtentDestroyed, Tick, Stop>;
 
 }  // namespace mets::core
 

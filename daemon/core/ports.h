@@ -31,6 +31,14 @@ class MemoryPort {
   virtual void Perform(MemoryAction action) = 0;
 };
 
+// Carries out what operators are owed. Called by the engine's thread, in order;
+// does not block.
+class OperatorPort {
+ public:
+  virtual ~OperatorPort() = default;
+  virtual void Perform(OperatorAction action) = 0;
+};
+
 // Makes plans. Called by the engine's thread; does not block: plans come back
 // as inputs.
 class PlannerPort {

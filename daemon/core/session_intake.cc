@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/job_name.h"
+#include "common/base/status_macros.h"
 #include "common/base/weight.h"
+#include "daemon/core/operating/running_jobs.h"
 #include "daemon/core/session_exit.h"
 
 namespace mets::core {
@@ -191,6 +193,17 @@ std::string SessionIntake::GuaranteeFault(size_t index, const Job& job) const {
                       ". Lower METS_GUARANTEE, or end one of those jobs");
 }
 
+std::string SessionIntake::AttachFault(size_t index, const Job& job) const {
+  const Device& device = state_.devices[index];
+  if (device.drained && !state_.sessions.Attached(job, index)) {
+    return absl::StrCat("device ", device.config.name,
+                        " takes no new jobs: it is being drained; use another "
+                        "device, or ask its operator (metsctl undrain ",
+                        device.config.name, ")");
+  }
+  return GuaranteeFault(index, job);
+}
+
 void SessionIntake::OnAttach(const AttachDevice& input) {
   Session* session = state_.Speaker(input.session);
   if (session == nullptr) return;
@@ -212,7 +225,7 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   ready.kind = device->config.kind;
   ready.pool = device->ledger.pool();
   ready.chunk_classes = device->ledger.classes();
-  if (!holding.attached) ready.error = GuaranteeFault(index, *session->job);
+  if (!holding.attached) ready.error = AttachFault(index, *session->job);
   holding.attached = ready.error.empty();
   holding.gated = !input.ops_seen;
   state_.tight_stir = true;
@@ -224,19 +237,8 @@ absl::Status SessionIntake::ApplyLimit(const SetJobLimit& input) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a limit of ", input.limit.count(), " bytes is not possible"));
   }
-  std::vector<Job*> jobs;
-  std::vector<std::string> known;
-  for (auto& [key, job] : state_.sessions.jobs()) {
-    if (job.sessions.empty()) continue;
-    known.push_back(job.name);
-    if (job.name == input.job) jobs.push_back(&job);
-  }
-  if (jobs.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no job '", input.job, "' is running; ",
-                     known.empty() ? "there are none" : "there are: ",
-                     absl::StrJoin(known, ", ")));
-  }
+  METS_ASSIGN_OR_RETURN(const std::vector<Job*> jobs,
+                        RunningJobs(state_, input.job));
   for (const Job* job : jobs) {
     if (input.limit.is_zero() || input.limit >= job->guarantee) continue;
     return absl::InvalidArgumentError(

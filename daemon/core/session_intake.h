@@ -34,6 +34,7 @@ class SessionIntake {
   std::string OpenFault(const SessionOpened& input) const;
   void SetWishes(const SessionOpened& input, Job& job);
   void TakeOverRecord(SessionId record, Session& session);
+  std::string AttachFault(size_t device, const Job& job) const;
   std::string GuaranteeFault(size_t device, const Job& job) const;
   absl::Status ApplyLimit(const SetJobLimit& input);
   void AnnounceLimit(const Job& job);

@@ -31,10 +31,10 @@ struct Holding {
   absl::btree_set<ChunkId> chunks;
   Bytes chunk_bytes;
   absl::btree_set<ChunkId> lent;  // See lending.h. Some may be gone since.
-  Bytes orphan;            // In chunks of earlier epochs.
-  Bytes orphan_swap;       // In extents of earlier epochs.
-  Bytes cached;            // Reported; never more than bytes().
-  Bytes pinned;            // Reported.
+  Bytes orphan;                   // In chunks of earlier epochs.
+  Bytes orphan_swap;              // In extents of earlier epochs.
+  Bytes cached;                   // Reported; never more than bytes().
+  Bytes pinned;                   // Reported.
   Totals totals;
   absl::Time told_totals = absl::InfinitePast();  // When, for the last time.
   double carried = 0;  // Bytes that it may have moved and not told yet.
@@ -106,6 +106,7 @@ struct Job {
   Bytes guarantee;  // Zero: none.
   int priority = 0;
   int weight = 1;
+  bool paused = false;           // By the operator: no op of it starts.
   std::set<SessionId> sessions;  // Expected ones included.
   absl::Time last_active = absl::InfinitePast();
   absl::Time empty_since = absl::InfiniteFuture();

@@ -46,6 +46,7 @@ struct Device {
         pacer(core.interference_bound, device_config.bus_bytes_per_second) {}
 
   DeviceConfig config;
+  bool drained = false;  // By the operator: it takes no new jobs.
   ChunkLedger ledger;
   VictimIndex victims;
   TurnScheduler turns;

@@ -28,6 +28,7 @@ struct DeviceStatus {
   SharingMode mode = SharingMode::kFree;
   int64_t turns_total = 0;
   int64_t quanta_total = 0;
+  bool drained = false;  // It takes no new jobs.
 };
 
 struct JobStatus {
@@ -45,6 +46,7 @@ struct JobStatus {
   int unresponsive_sessions = 0;
   int weight = 1;
   bool gate_open = true;
+  bool paused = false;
   int64_t turns_total = 0;  // Quanta included.
   absl::Duration gate_wait_total;
   int64_t steps = 0;             // Repetitions that its processes have found.

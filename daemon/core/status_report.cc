@@ -26,6 +26,7 @@ DeviceStatus DescribeDevice(const State& state, size_t index) {
   status.mode = device.turns.mode();
   status.turns_total = device.turns.turns_total();
   status.quanta_total = device.turns.quanta_total();
+  status.drained = device.drained;
   for (const auto& [id, session] : state.sessions.all()) {
     const Holding& holding = session.holdings[index];
     status.cached += holding.cached;
@@ -78,6 +79,7 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.waits_total = job.devices[index].waits;
   status.wait_total = job.devices[index].wait_time;
   status.weight = job.weight;
+  status.paused = job.paused;
   status.turns_total = job.devices[index].turns;
   status.gate_wait_total = job.devices[index].gate_wait;
   const TurnParty* party =

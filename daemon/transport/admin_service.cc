@@ -2,10 +2,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/job_name.h"
 #include "daemon/transport/record_call.h"
-#include "daemon/transport/session_service.h"
 
 namespace mets::transport {
 namespace {
@@ -38,6 +35,7 @@ void FillDevice(const core::DeviceStatus& from, v1::DeviceStatus* to) {
   to->set_sharing_mode(ToMode(from.mode));
   to->set_turns_total(from.turns_total);
   to->set_quanta_total(from.quanta_total);
+  to->set_drained(from.drained);
 }
 
 void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
@@ -66,6 +64,7 @@ void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
   to->set_unresponsive_sessions(from.unresponsive_sessions);
   to->set_weight(from.weight);
   to->set_gate_open(from.gate_open);
+  to->set_paused(from.paused);
   to->set_turns_total(from.turns_total);
   to->set_gate_wait_seconds_total(absl::ToDoubleSeconds(from.gate_wait_total));
   to->set_steps(from.steps);
@@ -90,7 +89,7 @@ AdminService::AdminService(Epoch epoch, std::string version,
                            Recordings& recordings, const Clock& clock)
     : epoch_(epoch),
       version_(std::move(version)),
-      sink_(sink),
+      calls_(sink),
       status_(status),
       recordings_(recordings),
       clock_(clock),
@@ -108,53 +107,9 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
   return reactor;
 }
 
-grpc::ServerUnaryReactor* AdminService::SetLimit(
-    grpc::CallbackServerContext* context, const v1::SetLimitRequest* request,
-    v1::SetLimitResponse*) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::Status status = ValidateJobName(request->job());
-  if (status.ok() && request->limit_bytes() > uint64_t{1} << 62) {
-    status = absl::InvalidArgumentError(absl::StrCat(
-        "limit_bytes = ", request->limit_bytes(), " is no amount of memory"));
-  }
-  if (!status.ok()) {
-    reactor->Finish(ToGrpc(status));
-    return reactor;
-  }
-  core::SetJobLimit input;
-  input.job = request->job();
-  input.limit = Bytes(static_cast<int64_t>(request->limit_bytes()));
-  absl::MutexLock lock(&mutex_);
-  if (aborted_) {
-    reactor->Finish(ToGrpc(absl::UnavailableError("metsd is stopping")));
-    return reactor;
-  }
-  input.call = next_call_++;
-  open_[input.call] = reactor;
-  sink_.Post(std::move(input));
-  return reactor;
-}
-
 grpc::ServerBidiReactor<v1::RecordJobRequest, v1::RecordJobReply>*
 AdminService::RecordJob(grpc::CallbackServerContext*) {
   return RecordCall::Start(recordings_);
-}
-
-void AdminService::AnswerSetLimit(const core::JobLimitSet& answer) {
-  absl::MutexLock lock(&mutex_);
-  const auto it = open_.find(answer.call);
-  if (it == open_.end()) return;
-  it->second->Finish(ToGrpc(answer.status));
-  open_.erase(it);
-}
-
-void AdminService::Abort() {
-  absl::MutexLock lock(&mutex_);
-  aborted_ = true;
-  for (auto& [call, reactor] : open_) {
-    reactor->Finish(ToGrpc(absl::UnavailableError("metsd is stopping")));
-  }
-  open_.clear();
 }
 
 }  // namespace mets::transport

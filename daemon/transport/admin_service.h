@@ -6,13 +6,11 @@
 
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "daemon/core/ports.h"
+#include "daemon/transport/command_calls.h"
 #include "daemon/transport/recordings.h"
 #include "mets/v1/admin.grpc.pb.h"
 
@@ -22,9 +20,9 @@ namespace mets::transport {
 // and the policy.
 void FillStatus(const core::Status& status, v1::GetStatusResponse* response);
 
-// Thread-safe. Sink, source, recordings and clock are borrowed. A SetLimit is
-// answered when the core has decided (AnswerSetLimit); Abort answers those that
-// are open.
+// Thread-safe. Sink, source, recordings and clock are borrowed. Commands are
+// answered when the core has decided (Answer); Abort answers those that are
+// open.
 class AdminService : public v1::AdminService::CallbackService {
  public:
   AdminService(Epoch epoch, std::string version, core::InputSink& sink,
@@ -41,22 +39,32 @@ class AdminService : public v1::AdminService::CallbackService {
   grpc::ServerBidiReactor<v1::RecordJobRequest, v1::RecordJobReply>* RecordJob(
       grpc::CallbackServerContext* context) override;
 
-  void AnswerSetLimit(const core::JobLimitSet& answer);
-  void Abort();
+  // Commands to devices and jobs (admin_commands.cc).
+  grpc::ServerUnaryReactor* DrainDevice(
+      grpc::CallbackServerContext* context,
+      const v1::DrainDeviceRequest* request,
+      v1::DrainDeviceResponse* response) override;
+  grpc::ServerUnaryReactor* PauseJob(grpc::CallbackServerContext* context,
+                                     const v1::PauseJobRequest* request,
+                                     v1::PauseJobResponse* response) override;
+  grpc::ServerUnaryReactor* EvictJob(grpc::CallbackServerContext* context,
+                                     const v1::EvictJobRequest* request,
+                                     v1::EvictJobResponse* response) override;
+  grpc::ServerUnaryReactor* KillJob(grpc::CallbackServerContext* context,
+                                    const v1::KillJobRequest* request,
+                                    v1::KillJobResponse* response) override;
+
+  void Answer(const core::CommandDone& answer) { calls_.Answer(answer); }
+  void Abort() { calls_.Abort(); }
 
  private:
   const Epoch epoch_;
   const std::string version_;
-  core::InputSink& sink_;
+  CommandCalls calls_;
   const core::StatusSource& status_;
   Recordings& recordings_;
   const Clock& clock_;
   const absl::Time started_;
-  absl::Mutex mutex_;
-  uint64_t next_call_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_map<uint64_t, grpc::ServerUnaryReactor*> open_
-      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mets::transport

@@ -60,6 +60,26 @@ void FdServer::Stop() {
   connections_.clear();
 }
 
+const UniqueFd* FdServer::FindPidfd(SessionId session) const {
+  const auto expected = expected_.find(session);
+  if (expected != expected_.end()) return &expected->second;
+  const auto it = connections_.find(registry_.ConnectionOf(session));
+  return it == connections_.end() ? nullptr : &it->second->peer.pidfd;
+}
+
+void FdServer::EndProcesses(std::vector<SessionId> sessions,
+                            absl::Duration grace) {
+  loop_->Post([this, sessions = std::move(sessions), grace] {
+    for (SessionId session : sessions) {
+      const UniqueFd* pidfd = FindPidfd(session);
+      // Who cannot be reached is seen to live on, by whoever asked for it.
+      if (pidfd != nullptr) {
+        ender_.End(pidfd->get(), clock_.Now() + grace).IgnoreError();
+      }
+    }
+  });
+}
+
 absl::Status FdServer::WatchExpected(std::vector<WatchedProcess> expected) {
   for (WatchedProcess& process : expected) {
     const SessionId session = process.session;
@@ -232,6 +252,7 @@ void FdServer::OnTick() {
       silent.push_back(id);
     }
   }
+  ender_.Tick(now);
   for (uint64_t id : silent) CloseSocket(id);
   for (uint64_t id : replaced) Drop(id);
 }

@@ -16,6 +16,7 @@
 #include "common/ipc/descriptor_channel.h"
 #include "daemon/transport/event_loop.h"
 #include "daemon/transport/fd_connection.h"
+#include "daemon/transport/process_ender.h"
 #include "daemon/transport/session_registry.h"
 
 namespace mets::transport {
@@ -53,6 +54,10 @@ class FdServer {
   void Start();
   void Stop();
 
+  // Asks the sessions' processes to end, and kills those that live after
+  // `grace`. Thread-safe; returns before it is done.
+  void EndProcesses(std::vector<SessionId> sessions, absl::Duration grace);
+
  private:
   struct Connection {
     std::shared_ptr<FdConnection> channel;  // Null: the socket has ended.
@@ -75,6 +80,8 @@ class FdServer {
   absl::Status Identify(Connection& connection, UniqueFd sent_pidfd,
                         ProcessIdentity* process);
   void OnProcessEnd(uint64_t id);
+  // Null when the session is not known.
+  const UniqueFd* FindPidfd(SessionId session) const;
   // The socket is over; the process may be watched further.
   void CloseSocket(uint64_t id);
   void Drop(uint64_t id);
@@ -89,6 +96,7 @@ class FdServer {
   bool listener_rests_ = false;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Connection>> connections_;
   absl::flat_hash_map<SessionId, UniqueFd> expected_;
+  ProcessEnder ender_;
   std::unique_ptr<EventLoop> loop_;  // Last: stopped before the rest goes.
 };
 

@@ -293,6 +293,12 @@ absl::StatusOr<JobOnDevice> SessionRegistry::FindJob(
       "of its own, or name the device"));
 }
 
+uint64_t SessionRegistry::ConnectionOf(SessionId session) const {
+  absl::MutexLock lock(&mutex_);
+  const auto it = records_.find(session);
+  return it == records_.end() ? 0 : it->second->connection;
+}
+
 std::vector<SessionIdentity> SessionRegistry::Identities() const {
   absl::MutexLock lock(&mutex_);
   std::vector<SessionIdentity> identities = expected_;

@@ -128,6 +128,9 @@ class SessionRegistry {
   absl::StatusOr<JobOnDevice> FindJob(const std::string& job,
                                       const std::string& device) const;
 
+  // The session's descriptor socket; 0 when it is not known.
+  uint64_t ConnectionOf(SessionId session) const;
+
   std::vector<SessionIdentity> Identities() const;
   // Every open stream.
   std::vector<std::shared_ptr<ClientStream>> Streams() const;

@@ -129,6 +129,15 @@ void Transport::Perform(core::SessionAction action) {
   std::visit([this](const auto& a) { Handle(a); }, action);
 }
 
+void Transport::Perform(core::OperatorAction action) {
+  if (const auto* done = std::get_if<core::CommandDone>(&action)) {
+    admin_service_.Answer(*done);
+  } else {
+    auto& end = std::get<core::EndProcesses>(action);
+    fd_server_->EndProcesses(std::move(end.sessions), end.grace);
+  }
+}
+
 void Transport::Handle(const core::Welcome& action) {
   const Route route = registry_.Welcome(action.session);
   if (route.stream == nullptr) return;
@@ -206,7 +215,10 @@ void Transport::Handle(const core::SendBye& action) {
 }
 
 void Transport::Handle(const core::JobLimitSet& action) {
-  admin_service_.AnswerSetLimit(action);
+  core::CommandDone done;
+  done.call = action.call;
+  done.status = action.status;
+  admin_service_.Answer(done);
 }
 
 template <typename T>

@@ -40,7 +40,7 @@ struct TransportOptions {
 //
 // All borrowed objects must outlive the transport. Perform is called by one
 // thread; the other calls by the owner's.
-class Transport : public core::SessionPort {
+class Transport : public core::SessionPort, public core::OperatorPort {
  public:
   Transport(TransportOptions options, core::InputSink& sink,
             const core::DescriptorSource& descriptors,
@@ -56,6 +56,7 @@ class Transport : public core::SessionPort {
   void Stop(absl::Duration grace);
 
   void Perform(core::SessionAction action) override;
+  void Perform(core::OperatorAction action) override;
 
   SocketPaths paths() const { return paths_; }
   std::vector<SessionIdentity> Identities() const {

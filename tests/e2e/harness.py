@@ -92,8 +92,9 @@ class Daemon:
 
 
 def text_of(process):
-    process.output.seek(0)
-    return process.output.read()
+    """What it has printed so far; its own place in the file stays."""
+    output = process.output.fileno()
+    return os.pread(output, os.fstat(output).st_size, 0).decode()
 
 
 def training(model, steps, out):

@@ -23,6 +23,7 @@ struct Options {
   int input_ms = 0;    // Between steps, without the device.
   int compute_us = 0;  // Of each op, besides touching its memory.
   bool hints = false;
+  bool progress = false;
 };
 
 [[noreturn]] void Die(const char* what) {
@@ -59,6 +60,10 @@ class Training {
     for (int i = 0; i < options_.steps; ++i) {
       if (options_.hints) mets_step_hint(device_);
       Step(static_cast<uint64_t>(i) << 32 | 7);
+      if (options_.progress) {
+        std::printf("step %d\n", i);
+        std::fflush(stdout);
+      }
       if (options_.input_ms > 0) usleep(options_.input_ms * 1000);
     }
     mets_free(device_, weights_, nullptr);
@@ -137,6 +142,7 @@ int main(int argc, char** argv) {
   app.add_option("--input-ms", options.input_ms, "between steps");
   app.add_option("--compute-us", options.compute_us, "of each op");
   app.add_flag("--hints", options.hints, "say when a step begins");
+  app.add_flag("--progress", options.progress, "print each step's number");
   CLI11_PARSE(app, argc, argv);
 
   mets_client* client = nullptr;

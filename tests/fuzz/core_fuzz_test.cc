@@ -234,6 +234,20 @@ class Runner {
   void Do(const LimitOp& op) {
     cluster_.Step(SetJobLimit{JobName(op.job), MiB(op.mib), 1});
   }
+  void Do(const CommandOp& op) {
+    const std::string job = JobName(op.job);
+    const bool on = (op.what & 4) == 0;
+    switch (op.what & 3) {
+      case 0:
+        return cluster_.Step(DrainDevice{"host0", on, 1});
+      case 1:
+        return cluster_.Step(PauseJob{job, on, 2});
+      case 2:
+        return cluster_.Step(EvictJob{job, 3});
+      default:
+        return cluster_.Step(KillJob{job, absl::Seconds(1), 4});
+    }
+  }
   void Do(const FailCreationsOp& op) { cluster_.failing_creations = op.count; }
   void Do(const DeliverOp& op) {
     FakeSession* s = Pick(op.s);
@@ -423,6 +437,7 @@ class Generator {
                      Chance(50) ? 0 : 1 + static_cast<int64_t>(Below(20))};
     }
     if (dice < 144) return FailCreationsOp{static_cast<int>(Below(4))};
+    if (dice < 146) return CommandOp{Below(4), static_cast<int>(Below(8))};
     if (dice < 164) return DeliverOp{s, 1 + static_cast<int>(Below(4))};
     if (dice < 180) return PumpOp{};
     if (dice < 192) {

@@ -64,6 +64,9 @@ struct Printer {
   void operator()(const LimitOp& o) {
     out << "LimitOp{" << o.job << ", " << o.mib << "}";
   }
+  void operator()(const CommandOp& o) {
+    out << "CommandOp{" << o.job << ", " << o.what << "}";
+  }
   void operator()(const FailCreationsOp& o) {
     out << "FailCreationsOp{" << o.count << "}";
   }

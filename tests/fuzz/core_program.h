@@ -100,6 +100,11 @@ struct LimitOp {
   uint64_t job;
   int64_t mib;
 };
+// What operators command: bits 0 and 1 say what, bit 2 whether it is undone.
+struct CommandOp {
+  uint64_t job;
+  int what;
+};
 struct FailCreationsOp {
   int count;
 };
@@ -122,8 +127,8 @@ using Op =
     std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
                  OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp, BehaveOp,
                  NeedOp, WantTurnOp, WaitAtGateOp, EndTurnOp, StepOp, PlanOp,
-                 PlanMoveOp, GarbageOp, LimitOp, FailCreationsOp, DeliverOp,
-                 PumpOp, AdvanceOp, RestartOp, ReturnOp>;
+                 PlanMoveOp, GarbageOp, LimitOp, CommandOp, FailCreationsOp,
+                 DeliverOp, PumpOp, AdvanceOp, RestartOp, ReturnOp>;
 using Program = std::vector<Op>;
 
 // The program as the list that stands for it in the source.

@@ -22,6 +22,7 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   facts.swapped = holding.buffers.swapped();
   facts.moved = holding.totals.evicted + holding.totals.restored;
   facts.last_active = session.job->last_active;
+  facts.paused = session.job->paused;
   return facts;
 }
 

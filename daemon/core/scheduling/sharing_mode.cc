@@ -35,6 +35,7 @@ absl::Duration AwayAfter(const TurnParty& party) {
 }  // namespace
 
 bool TurnScheduler::Active(const TurnParty& party) const {
+  if (party.rests()) return false;
   return party.running() || party.waiting() ||
          now_ < party.last_seen + AwayAfter(party);
 }
@@ -63,8 +64,9 @@ bool TurnScheduler::Presumed(const TurnParty& party) const {
 }
 
 bool TurnScheduler::SeveralGated() const {
-  return std::count_if(parties_.begin(), parties_.end(),
-                       [](const auto& p) { return p.second.gated(); }) > 1;
+  return std::count_if(parties_.begin(), parties_.end(), [](const auto& p) {
+           return p.second.gated() && !p.second.rests();
+         }) > 1;
 }
 
 void TurnScheduler::LookForThrash() {
@@ -102,6 +104,7 @@ SharingMode TurnScheduler::WantedMode(int active) const {
   Bytes working_sets, largest;
   bool known = true, gated = false;
   for (const auto& [job, party] : parties_) {
+    if (party.rests()) continue;
     if (!Active(party) && !(gated_ones && party.gated())) continue;
     working_sets += WorkingSet(party);
     largest = std::max(largest, party.ephemeral());
@@ -141,6 +144,7 @@ void TurnScheduler::ChangeMode(SharingMode mode) {
   thrash_.Reset();
   if (mode == SharingMode::kFree) {
     for (auto& [job, party] : parties_) {
+      if (party.paused) continue;
       if (party.wants) given_.push_back({job, now_ - party.wanted, false});
       party.phase = Phase::kFree;
       party.wants = false;
@@ -154,13 +158,14 @@ void TurnScheduler::ChangeMode(SharingMode mode) {
   // One goes on; the others have their turns later.
   auto first = parties_.end();
   for (auto it = parties_.begin(); it != parties_.end(); ++it) {
-    if (!Active(it->second)) continue;
+    if (it->second.paused || !Active(it->second)) continue;
     if (first == parties_.end() || Before(it->second, first->second)) {
       first = it;
     }
   }
   for (auto it = parties_.begin(); it != parties_.end(); ++it) {
     TurnParty& party = it->second;
+    if (party.paused) continue;
     party.opened = now_;
     party.ended = now_;
     if (it == first) {

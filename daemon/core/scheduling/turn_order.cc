@@ -166,7 +166,9 @@ absl::Status TurnScheduler::Check(absl::Time now) const {
   Bytes booked;
   int open = 0;
   for (const auto& [job, party] : parties_) {
-    if ((mode_ == SharingMode::kFree) != (party.phase == Phase::kFree)) {
+    if (party.paused
+            ? !party.stopped()
+            : (mode_ == SharingMode::kFree) != (party.phase == Phase::kFree)) {
       return absl::InternalError(
           absl::StrCat("job ", job.second, " has not followed the mode"));
     }

@@ -25,7 +25,8 @@ struct TurnFacts {
   Bytes limit;         // Of the job; zero: none.
   Bytes resident;      // Without what it caches.
   Bytes swapped;
-  Bytes moved;  // Evicted and restored, ever.
+  Bytes moved;          // Evicted and restored, ever.
+  bool paused = false;  // Its job is.
   absl::Time last_active = absl::InfinitePast();
 };
 
@@ -54,7 +55,8 @@ struct TurnParty {
   std::map<SessionId, TurnMember> members;
   int priority = 0;
   int weight = 1;
-  Bytes limit;  // Zero: none.
+  bool paused = false;  // Its gates are closed, or close, in every mode.
+  Bytes limit;          // Zero: none.
   Phase phase = Phase::kFree;
   bool quantum = false;  // What it has, or had last, is no single step.
   Bytes booked;          // What it needed when the last turn was given.
@@ -81,7 +83,9 @@ struct TurnParty {
     return phase == Phase::kClosed ||
            (phase == Phase::kClosing && moment == GateMoment::kNow);
   }
-  bool waiting() const { return wants && phase == Phase::kClosed; }
+  bool waiting() const { return wants && phase == Phase::kClosed && !paused; }
+  // It is paused, and nothing of it runs any more.
+  bool rests() const { return paused && !running(); }
 
   // Sums over the members. A step is known when all that have memory know it.
   bool known() const;

@@ -79,7 +79,10 @@ void TurnScheduler::Join(const TurnFacts& facts) {
   TurnMember& member = party.members[facts.session];
   member.facts = facts;
   if (first) party.pass = virtual_time_;
-  if (!joins || mode_ == SharingMode::kFree) return;
+  const bool was_paused = party.paused;
+  if (facts.paused != was_paused) SetPaused(facts.job, party, facts.paused);
+  if (!joins || (facts.paused && !was_paused)) return;
+  if (mode_ == SharingMode::kFree && !facts.paused) return;
   if (first) {
     party.opened = now_;
     Close(party, GateMoment::kNow);
@@ -87,6 +90,28 @@ void TurnScheduler::Join(const TurnFacts& facts) {
     SendOpen(party, member);
   } else {
     Send(member, false, GateMoment::kNow, absl::ZeroDuration());
+  }
+}
+
+void TurnScheduler::SetPaused(const JobKey& job, TurnParty& party,
+                              bool paused) {
+  party.paused = paused;
+  if (paused) {
+    if (party.stopped()) return;
+    if (!party.running()) {
+      party.opened = now_;
+      party.quantum = false;
+    }
+    Close(party, GateMoment::kNow);
+    return;
+  }
+  party.wanted = now_;
+  if (mode_ != SharingMode::kFree) return;
+  if (party.wants) given_.push_back({job, absl::ZeroDuration(), false});
+  party.phase = Phase::kFree;
+  party.wants = false;
+  for (auto& [id, member] : party.members) {
+    Send(member, true, GateMoment::kNow, absl::ZeroDuration());
   }
 }
 
@@ -323,9 +348,10 @@ std::vector<GateOrder> TurnScheduler::Advance(absl::Time now) {
 }
 
 absl::Time TurnScheduler::NotBefore(SessionId session) const {
-  if (mode_ == SharingMode::kFree) return absl::InfinitePast();
   for (const auto& [job, party] : parties_) {
     if (party.members.count(session) == 0) continue;
+    if (party.rests()) return now_ + options_.max_wait;
+    if (mode_ == SharingMode::kFree) return absl::InfinitePast();
     if (party.phase != Phase::kClosed) return absl::InfinitePast();
     absl::Time next = absl::InfiniteFuture();
     for (const auto& [other_job, other] : parties_) {

@@ -56,6 +56,9 @@ struct TurnOptions {
 // a higher one is expected back, or, for a moment, once it has waited for half
 // of max_wait.
 //
+// A paused job has no turns: whatever the mode, its gates close and stay closed
+// until it is resumed. Once nothing of it runs, it counts as away.
+//
 // What clients say is not trusted: a turn that is not reported as ended within
 // order_timeout after it had to is taken as ended; for a program that announces
 // no ops, max_wait, because its sections end where its steps do.
@@ -112,6 +115,7 @@ class TurnScheduler {
 
   TurnMember* FindMember(SessionId session, TurnParty** party);
   void Join(const TurnFacts& facts);
+  void SetPaused(const JobKey& job, TurnParty& party, bool paused);
   // True when `time` has come; else it is looked at again then.
   bool Due(absl::Time time);
   bool fixed() const { return options_.fixed_quantum > absl::ZeroDuration(); }

@@ -55,6 +55,14 @@ void FakeCluster::Do(const SessionAction& action) {
   it->second->inbox.push_back(action);
 }
 
+void FakeCluster::Do(const OperatorAction& action) {
+  if (const auto* done = std::get_if<CommandDone>(&action)) {
+    commands.push_back(*done);
+  } else {
+    ends.push_back(std::get<EndProcesses>(action));
+  }
+}
+
 // Nobody else may hold what is granted, nor anyone of another domain know it.
 void FakeCluster::CheckChunkUse(const FakeSession& s,
                                 const std::vector<ChunkRef>& granted) {

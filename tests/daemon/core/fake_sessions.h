@@ -188,6 +188,9 @@ class FakeCluster {
   }
   DeviceStatus device() { return core_->GetStatus().devices[0]; }
   JobStatus job(const std::string& name);
+  // Answers to operators' commands, and whose processes they end.
+  std::vector<CommandDone> commands;
+  std::vector<EndProcesses> ends;
   // Answers to SetJobLimit.
   std::vector<JobLimitSet> limits;
   // Bytes of chunks that exist.
@@ -196,6 +199,7 @@ class FakeCluster {
  private:
   void Do(const SessionAction& action);
   void Do(const MemoryAction& action);
+  void Do(const OperatorAction& action);
   void Do(const PlanTask& task) { plan_tasks.push_back(task); }
   void Obey(FakeSession& s, const SessionAction& action);
   void OnGrant(FakeSession& s, const Grant& grant);

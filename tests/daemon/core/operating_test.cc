@@ -1,0 +1,200 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/daemon/core/fake_sessions.h"
+
+namespace mets::core {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+class OperatingTest : public ::testing::Test {
+ protected:
+  FakeSession& OpenWith(const std::string& job, int mib,
+                        const FakeCluster::Wish& wish = {}) {
+    FakeSession& session = cluster_.Open(job, wish);
+    for (int i = 0; i < mib; ++i) cluster_.Alloc(session, MiB(1));
+    cluster_.Pump();
+    cluster_.Report(session);
+    cluster_.Pump();
+    return session;
+  }
+  const CommandDone& last() { return cluster_.commands.back(); }
+
+  FakeCluster cluster_{FakeCluster::Config(MiB(8), MiB(64))};
+};
+
+TEST_F(OperatingTest, ADrainedDeviceRefusesNewJobsAndSaysWhy) {
+  FakeSession& old = OpenWith("old", 1);
+  cluster_.Step(DrainDevice{"host0", true, 7});
+  EXPECT_EQ(last().call, 7u);
+  EXPECT_TRUE(last().status.ok());
+  EXPECT_TRUE(cluster_.device().drained);
+  FakeSession& late = cluster_.Open("late");
+  ASSERT_EQ(late.ready.size(), 1u);
+  EXPECT_THAT(late.ready[0].error, HasSubstr("being drained"));
+  EXPECT_THAT(late.ready[0].error, HasSubstr("metsctl undrain host0"));
+  cluster_.Alloc(old, MiB(2));
+  cluster_.Pump();
+  EXPECT_EQ(old.buffers.size(), 2u);
+}
+
+TEST_F(OperatingTest, ADrainedDeviceTakesMoreProcessesOfItsJobs) {
+  OpenWith("old", 1);
+  cluster_.Step(DrainDevice{"host0", true, 1});
+  EXPECT_EQ(cluster_.Open("old").ready[0].error, "");
+}
+
+TEST_F(OperatingTest, AnUndrainedDeviceTakesJobsAgain) {
+  cluster_.Step(DrainDevice{"host0", true, 1});
+  cluster_.Step(DrainDevice{"host0", false, 2});
+  EXPECT_EQ(cluster_.Open("late").ready[0].error, "");
+}
+
+TEST_F(OperatingTest, UnknownNamesAreAnsweredWithThoseThereAre) {
+  OpenWith("alpha", 1);
+  cluster_.Step(DrainDevice{"gpu9", true, 1});
+  EXPECT_THAT(std::string(last().status.message()), HasSubstr("host0"));
+  cluster_.Step(PauseJob{"beta", true, 2});
+  EXPECT_THAT(std::string(last().status.message()), HasSubstr("alpha"));
+  cluster_.Step(EvictJob{"beta", 3});
+  EXPECT_TRUE(absl::IsNotFound(last().status));
+  cluster_.Step(KillJob{"beta", absl::Seconds(1), 4});
+  EXPECT_TRUE(absl::IsNotFound(last().status));
+  EXPECT_TRUE(cluster_.ends.empty());
+}
+
+TEST_F(OperatingTest, APausedJobsGateStaysClosedUntilItIsResumed) {
+  FakeSession& a = OpenWith("a", 1);
+  cluster_.Step(PauseJob{"a", true, 1});
+  cluster_.Pump();
+  EXPECT_FALSE(a.gate.open);
+  EXPECT_TRUE(cluster_.job("a").paused);
+  EXPECT_FALSE(cluster_.job("a").gate_open);
+  cluster_.WaitAtGate(a);
+  cluster_.Advance(absl::Seconds(100));
+  EXPECT_FALSE(a.gate.open);
+  cluster_.Step(PauseJob{"a", false, 2});
+  cluster_.Pump();
+  EXPECT_TRUE(a.gate.open);
+  EXPECT_TRUE(cluster_.job("a").gate_open);
+}
+
+TEST_F(OperatingTest, AProcessThatJoinsAPausedJobWaits) {
+  OpenWith("a", 1);
+  cluster_.Step(PauseJob{"a", true, 1});
+  cluster_.Pump();
+  FakeSession& second = cluster_.Open("a");
+  cluster_.Pump();
+  EXPECT_FALSE(second.gate.open);
+  EXPECT_TRUE(second.ready_behind_gate);
+}
+
+TEST_F(OperatingTest, AStreamThatComesBackFindsItsJobPaused) {
+  FakeSession& a = OpenWith("a", 1);
+  cluster_.Step(PauseJob{"a", true, 1});
+  cluster_.Pump();
+  cluster_.Lose(a);
+  cluster_.Resume(a);
+  cluster_.Pump();
+  EXPECT_FALSE(a.gate.open);
+}
+
+TEST_F(OperatingTest, APausedJobsBuffersLeaveFirst) {
+  FakeSession& a = OpenWith("a", 4);
+  FakeSession& b = OpenWith("b", 4);
+  for (auto& [id, buffer] : a.buffers) cluster_.Touch(a, id, true);
+  cluster_.Report(a);
+  cluster_.Pump();
+  cluster_.Step(PauseJob{"a", true, 1});
+  cluster_.Pump();
+  cluster_.Alloc(b, MiB(2));
+  cluster_.Advance(absl::Milliseconds(50));
+  EXPECT_EQ(b.evicted, 0);
+  EXPECT_GE(a.evicted, 2);
+}
+
+// Of two jobs that do not fit together, the one that has the device.
+TEST_F(OperatingTest, APausedJobGivesItsTurnToOthers) {
+  FakeSession& a = OpenWith("a", 6);
+  FakeSession& b = OpenWith("b", 6);
+  for (FakeSession* s : {&a, &b}) {
+    cluster_.Send(*s,
+                  StepNeed{s->id, "host0", MiB(6), MiB(6), absl::Seconds(1)});
+  }
+  cluster_.Pump();
+  ASSERT_NE(a.gate.open, b.gate.open);
+  FakeSession& first = a.gate.open ? a : b;
+  FakeSession& other = a.gate.open ? b : a;
+  cluster_.WaitAtGate(other);
+  cluster_.Step(PauseJob{first.job, true, 1});
+  cluster_.Pump();
+  EXPECT_FALSE(first.gate.open);
+  EXPECT_TRUE(other.gate.open);
+  cluster_.Advance(absl::Seconds(100));
+  EXPECT_FALSE(first.gate.open);
+}
+
+TEST_F(OperatingTest, EvictBringsAJobIntoSwapSpaceOnce) {
+  FakeSession& a = OpenWith("a", 4);
+  FakeSession& b = OpenWith("b", 2);
+  cluster_.Step(EvictJob{"a", 5});
+  EXPECT_TRUE(cluster_.commands.empty());
+  cluster_.Advance(absl::Milliseconds(100));
+  ASSERT_EQ(cluster_.commands.size(), 1u);
+  EXPECT_EQ(last().call, 5u);
+  EXPECT_TRUE(last().status.ok());
+  EXPECT_EQ(last().evicted, MiB(4));
+  EXPECT_EQ(last().left, Bytes());
+  EXPECT_EQ(a.evicted, 4);
+  EXPECT_EQ(b.evicted, 0);
+  // What it needs, it has again.
+  cluster_.Touch(a, a.buffers.begin()->first, false);
+  cluster_.Advance(absl::Milliseconds(100));
+  EXPECT_EQ(cluster_.job("a").resident, MiB(1));
+}
+
+TEST_F(OperatingTest, AGuaranteeDoesNotProtectFromTheOperator) {
+  FakeSession& a = OpenWith("a", 4, {1, Bytes(), MiB(4)});
+  cluster_.Step(EvictJob{"a", 5});
+  cluster_.Advance(absl::Milliseconds(100));
+  EXPECT_EQ(a.evicted, 4);
+}
+
+TEST_F(OperatingTest, EvictSaysWhatStays) {
+  FakeSession& a = OpenWith("a", 4);
+  cluster_.Pin(a, a.buffers.begin()->first, true);
+  cluster_.Report(a);
+  cluster_.Pump();
+  cluster_.Step(EvictJob{"a", 5});
+  cluster_.Advance(absl::Milliseconds(100));
+  ASSERT_EQ(cluster_.commands.size(), 1u);
+  EXPECT_EQ(last().evicted, MiB(3));
+  EXPECT_EQ(last().left, MiB(1));
+}
+
+TEST_F(OperatingTest, EvictEndsAlsoWhereNobodyAnswers) {
+  FakeSession& a = OpenWith("a", 4);
+  a.silent = true;
+  cluster_.Step(EvictJob{"a", 5});
+  cluster_.Advance(absl::Seconds(10));
+  ASSERT_EQ(cluster_.commands.size(), 1u);
+  EXPECT_EQ(last().left, MiB(4));
+}
+
+TEST_F(OperatingTest, KillNamesAllProcessesOfTheJob) {
+  FakeSession& a = OpenWith("a", 1);
+  FakeSession& a2 = cluster_.Open("a");
+  OpenWith("b", 1);
+  cluster_.Lose(a2);
+  cluster_.Step(KillJob{"a", absl::Seconds(3), 9});
+  ASSERT_EQ(cluster_.ends.size(), 1u);
+  EXPECT_THAT(cluster_.ends[0].sessions, UnorderedElementsAre(a.id, a2.id));
+  EXPECT_EQ(cluster_.ends[0].grace, absl::Seconds(3));
+  EXPECT_EQ(last().call, 9u);
+  EXPECT_EQ(last().processes, 2);
+}
+
+}  // namespace
+}  // namespace mets::core
