@@ -18,7 +18,9 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "SIZE is 192MiB, 12GiB or plain bytes. Every flag is also a key of the "
     "configuration file (TOML), e.g. device = [\"host:2GiB\"].\n"
-    "SIGTERM and SIGINT stop the daemon; jobs go on with what they hold.";
+    "SIGTERM and SIGINT stop the daemon; jobs go on with what they hold. "
+    "SIGHUP "
+    "reads the file again: caps and log-level change at once.";
 
 // The values of one flag, as typed.
 struct FlagValues {
@@ -31,6 +33,7 @@ absl::Status ApplyFlags(const std::deque<FlagValues>& flags, Config* config) {
   for (const FlagValues& flag : flags) {
     if (flag.option->count() == 0) continue;
     if (flag.key->repeatable) config->devices.clear();
+    config->given[flag.key->name] = flag.values;
     for (const std::string& value : flag.values) {
       const absl::Status status = flag.key->set(value, config);
       if (!status.ok()) {
@@ -70,6 +73,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   std::string config_file;
   app.add_option("--config", config_file, "Configuration file (TOML)")
       ->type_name("FILE");
+  CommandLine result;
+  app.add_flag("--check-config", result.check,
+               "Say whether the flags and the file would do, and exit");
   std::deque<FlagValues> flags;
   for (const ConfigKey& key : ConfigKeys()) {
     FlagValues& flag = flags.emplace_back();
@@ -82,7 +88,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
                                          ? CLI::MultiOptionPolicy::TakeAll
                                          : CLI::MultiOptionPolicy::Throw);
   }
-  CommandLine result;
   METS_ASSIGN_OR_RETURN(result.answer, Parse(app, argc, argv));
   if (!result.answer.empty()) return result;
   if (!config_file.empty()) {

@@ -12,6 +12,7 @@ namespace mets::app {
 
 struct CommandLine {
   Config config;
+  bool check = false;  // --check-config: say whether it would do, and exit.
   // Not empty: print this and exit with success (--help, --version).
   std::string answer;
 };

@@ -1,5 +1,6 @@
 #include "daemon/app/config.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/job_name.h"
 #include "common/base/status_macros.h"
 
 namespace mets::app {
@@ -149,7 +151,111 @@ absl::Status SetMaxWait(absl::string_view value, Config* config) {
   return SetDuration(value, &config->max_wait);
 }
 
+absl::Status SetMaxPriority(absl::string_view value, core::Caps* caps) {
+  int parsed = 0;
+  if (!absl::SimpleAtoi(value, &parsed)) {
+    return Bad(value, "a whole number is needed");
+  }
+  caps->max_priority = parsed;
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxGuarantee(absl::string_view value, core::Caps* caps) {
+  METS_ASSIGN_OR_RETURN(caps->max_guarantee, ParseBytes(value));
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxLimit(absl::string_view value, core::Caps* caps) {
+  METS_ASSIGN_OR_RETURN(const Bytes limit, ParseBytes(value));
+  if (limit.is_zero()) return Bad(value, "a limit above 0 is needed");
+  caps->max_limit = limit;
+  return absl::OkStatus();
+}
+
+absl::Status SetUser(absl::string_view value, DomainSpec* domain) {
+  uint32_t uid = 0;
+  if (absl::SimpleAtoi(value, &uid)) {
+    domain->uid = uid;
+    return absl::OkStatus();
+  }
+  std::vector<char> buffer(16 << 10);
+  passwd entry;
+  passwd* found = nullptr;
+  getpwnam_r(std::string(value).c_str(), &entry, buffer.data(), buffer.size(),
+             &found);
+  if (found == nullptr) {
+    return Bad(value, "the name or number of a user of this machine is needed");
+  }
+  domain->uid = entry.pw_uid;
+  return absl::OkStatus();
+}
+
+absl::Status SetListenerDir(absl::string_view value, ListenerSpec* listener) {
+  if (value.empty() || value.front() != '/') {
+    return Bad(value, "the absolute path of a directory is needed");
+  }
+  while (value.size() > 1 && value.back() == '/') value.remove_suffix(1);
+  listener->dir = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetName(absl::string_view value, std::string* name) {
+  METS_RETURN_IF_ERROR(ValidateJobName(std::string(value)));
+  *name = std::string(value);
+  return absl::OkStatus();
+}
+
+template <typename Table>
+std::vector<TableKey<Table>> WithCaps(std::vector<TableKey<Table>> keys) {
+  keys.push_back({"max-priority", [](absl::string_view value, Table* table) {
+                    return SetMaxPriority(value, &table->caps);
+                  }});
+  keys.push_back({"max-guarantee", [](absl::string_view value, Table* table) {
+                    return SetMaxGuarantee(value, &table->caps);
+                  }});
+  keys.push_back({"max-limit", [](absl::string_view value, Table* table) {
+                    return SetMaxLimit(value, &table->caps);
+                  }});
+  return keys;
+}
+
 }  // namespace
+
+const std::vector<TableKey<DomainSpec>>& DomainKeys() {
+  static const auto& keys = *new std::vector<TableKey<DomainSpec>>(
+      WithCaps<DomainSpec>({{"user", SetUser}}));
+  return keys;
+}
+
+const std::vector<TableKey<ListenerSpec>>& ListenerKeys() {
+  static const auto& keys =
+      *new std::vector<TableKey<ListenerSpec>>(WithCaps<ListenerSpec>(
+          {{"dir", SetListenerDir},
+           {"job",
+            [](absl::string_view value, ListenerSpec* listener) {
+              return SetName(value, &listener->job);
+            }},
+           {"domain", [](absl::string_view value, ListenerSpec* listener) {
+              return SetName(value, &listener->domain);
+            }}}));
+  return keys;
+}
+
+std::vector<std::string> KeysThatNeedARestart(const Config& now,
+                                              const Config& next) {
+  const auto of = [](const Config& config, const char* key) {
+    const auto it = config.given.find(key);
+    return it == config.given.end() ? std::vector<std::string>() : it->second;
+  };
+  std::vector<std::string> names;
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (!key.live && of(now, key.name) != of(next, key.name)) {
+      names.push_back(key.name);
+    }
+  }
+  if (of(now, "listener") != of(next, "listener")) names.push_back("listener");
+  return names;
+}
 
 const std::vector<ConfigKey>& ConfigKeys() {
   static const auto& keys = *new std::vector<ConfigKey>{
@@ -157,57 +263,74 @@ const std::vector<ConfigKey>& ConfigKeys() {
        "Directory of the sockets and the state file; made if its parent "
        "exists. Default: /run/mets, for an ordinary user "
        "$XDG_RUNTIME_DIR/mets",
-       false, SetRunDir},
+       false, false, SetRunDir},
       {"device", "DEVICE",
        "A device to share: host:SIZE; a GPU cuda:NUMBER or cuda:UUID, all of "
        "which is free less 3 GiB, or with :SIZE behind it so much of it; or "
        "cuda:all. May be given several times. Default: one host device of a "
        "quarter of the free memory",
-       true, SetDevice},
+       true, false, SetDevice},
       {"swap-space", "SIZE",
        "The most host memory for buffers that are swapped out. Default: twice "
        "the devices, at most half of the memory that they leave free",
-       false, SetSwapSpace},
+       false, false, SetSwapSpace},
       {"policy", "NAME", "Whose buffers leave first. Default: lru", false,
-       SetPolicy},
+       false, SetPolicy},
       {"metrics-address", "HOST:PORT",
-       "Serve Prometheus metrics there. Default: not served", false,
+       "Serve Prometheus metrics there. Default: not served", false, false,
        SetMetricsAddress},
       {"socket-group", "GROUP",
-       "Group that may use the daemon, when it runs as root. Default: mets if "
-       "there is such a group, else root alone",
-       false, SetSocketGroup},
+       "Group that may use the daemon. Default: for a metsd that runs as root, "
+       "mets if there is such a group; else its user alone",
+       false, false, SetSocketGroup},
       {"admin-group", "GROUP",
-       "Group that may administer the daemon, when it runs as root. Default: "
-       "root alone",
+       "Group that may administer the daemon. Default: its user alone", false,
        false, SetAdminGroup},
       {"log-level", "LEVEL", "debug, info, warning or error. Default: info",
-       false, SetLogLevel},
+       false, true, SetLogLevel},
       {"order-timeout", "DURATION",
        "How long a job may take to give memory up before others are asked "
        "instead. Default: 5s",
-       false, SetOrderTimeout},
+       false, false, SetOrderTimeout},
       {"recovery-grace", "DURATION",
        "After a restart: how long jobs may take to come back before their "
        "memory is reserved as last recorded. Default: 5s",
-       false, SetRecoveryGrace},
+       false, false, SetRecoveryGrace},
       {"plans", "on|off",
        "Whether trainings whose step does not fit get a plan of what leaves "
        "and "
        "comes back where in the step. Default: on",
-       false, SetPlans},
+       false, false, SetPlans},
       {"moving-share", "PART",
        "Where jobs have the device in turn and bytes must move between: the "
        "part of the time that this may take. Default: 0.02",
-       false, SetMovingShare},
+       false, false, SetMovingShare},
       {"max-wait", "DURATION",
        "How long a job may wait for its turn while others compute. Default: "
        "30s",
-       false, SetMaxWait},
+       false, false, SetMaxWait},
       {"interference-bound", "PART",
        "The part of its time that a job may lose to copies for jobs of lower "
        "priority; those wait. 1: as much as they take. Default: 0.02",
-       false, SetInterferenceBound},
+       false, false, SetInterferenceBound},
+      {"max-priority", "N",
+       "No job gets a higher priority. Default: what it wishes for", false,
+       true,
+       [](absl::string_view value, Config* config) {
+         return SetMaxPriority(value, &config->caps);
+       }},
+      {"max-guarantee", "SIZE",
+       "No job gets a larger guarantee. Default: what it wishes for", false,
+       true,
+       [](absl::string_view value, Config* config) {
+         return SetMaxGuarantee(value, &config->caps);
+       }},
+      {"max-limit", "SIZE",
+       "No job may have more of a device. Default: what it wishes for", false,
+       true,
+       [](absl::string_view value, Config* config) {
+         return SetMaxLimit(value, &config->caps);
+       }},
   };
   return keys;
 }

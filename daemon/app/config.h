@@ -2,6 +2,9 @@
 #ifndef METS_DAEMON_APP_CONFIG_H_
 #define METS_DAEMON_APP_CONFIG_H_
 
+#include <sys/types.h>
+
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
+#include "daemon/core/values.h"
 
 namespace mets::app {
 
@@ -20,7 +24,22 @@ struct DeviceSpec {
   std::string id = "";
 };
 
-// Every field is one key of the configuration file and one flag.
+// A [[domain]] table: the caps of one user's jobs.
+struct DomainSpec {
+  uid_t uid = 0;
+  core::Caps caps;
+};
+
+// A [[listener]] table: a directory with sockets of its own.
+struct ListenerSpec {
+  std::string dir;
+  std::string job;     // Empty: what the client says.
+  std::string domain;  // Empty: the directory's own.
+  core::Caps caps;
+};
+
+// Every field is one key of the configuration file and, but for the tables, one
+// flag.
 struct Config {
   std::string run_dir;              // run-dir; empty: the default.
   std::vector<DeviceSpec> devices;  // device; empty: one host device.
@@ -36,6 +55,11 @@ struct Config {
   double moving_share = 0.02;                        // moving-share
   absl::Duration max_wait = absl::Seconds(30);       // max-wait
   double interference_bound = 0.02;                  // interference-bound
+  core::Caps caps;                      // max-priority, -guarantee, -limit
+  std::vector<DomainSpec> domains;      // [[domain]]
+  std::vector<ListenerSpec> listeners;  // [[listener]]
+  // What was given for each key, as text; a flag's values replace the file's.
+  std::map<std::string, std::vector<std::string>> given;
 };
 
 // One key: its name, the form of its values, and how it is set.
@@ -44,6 +68,7 @@ struct ConfigKey {
   const char* form;  // e.g. "SIZE"
   const char* help;
   bool repeatable;
+  bool live;  // A reload changes it; other keys need a restart.
   // INVALID_ARGUMENT, saying what is accepted, when `value` is not. A
   // repeatable key adds to what is there.
   absl::Status (*set)(absl::string_view value, Config* config);
@@ -51,6 +76,19 @@ struct ConfigKey {
 
 // All keys, in the order of the help text.
 const std::vector<ConfigKey>& ConfigKeys();
+
+// One key of a table, as above.
+template <typename Table>
+struct TableKey {
+  const char* name;
+  absl::Status (*set)(absl::string_view value, Table* table);
+};
+const std::vector<TableKey<DomainSpec>>& DomainKeys();
+const std::vector<TableKey<ListenerSpec>>& ListenerKeys();
+
+// What a reload to `next` would need a restart for: names of keys.
+std::vector<std::string> KeysThatNeedARestart(const Config& now,
+                                              const Config& next);
 
 // Reads the TOML text of `file` into `config`, over what is there. Errors name
 // the file, line and key, and what is accepted.

@@ -15,6 +15,7 @@
 #include "daemon/app/command_line.h"
 #include "daemon/app/cuda_specs.h"
 #include "daemon/app/machine_memory.h"
+#include "daemon/app/session_rules.h"
 #include "daemon/policy/registry.h"
 
 namespace mets::app {
@@ -24,19 +25,14 @@ constexpr Bytes kExtentSize = GiB(1);
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 constexpr char kDefaultGroup[] = "mets";
 
-// Who may use a socket. An ordinary user shares with nobody; root shares with
-// a group.
+// Who may use a socket: the daemon's user, and a group. An ordinary user shares
+// with one that it names and is a member of.
 absl::StatusOr<transport::SocketAccess> AccessFor(const std::string& key,
                                                   const std::string& group,
                                                   const char* fallback) {
   transport::SocketAccess access;
-  if (geteuid() != 0) {
-    if (group.empty()) return access;
-    return absl::InvalidArgumentError(
-        absl::StrCat(key, " '", group, "' needs a metsd that runs as root"));
-  }
   if (group.empty()) {
-    if (fallback == nullptr) return access;
+    if (fallback == nullptr || geteuid() != 0) return access;
     const absl::StatusOr<gid_t> found = transport::FindGroup(fallback);
     if (!found.ok()) return access;
     access.group = *found;
@@ -116,6 +112,7 @@ Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Init() {
   METS_RETURN_IF_ERROR(transport::PrepareRunDir(config_.run_dir));
+  METS_RETURN_IF_ERROR(CheckListeners(config_));
   METS_RETURN_IF_ERROR(transport::ClearSocketPath(
       transport::SocketsIn(config_.run_dir).session));
   Recovery recovery = Recover(state_path());
@@ -186,6 +183,11 @@ absl::Status Daemon::MakeTransport(Recovery recovery) {
   METS_ASSIGN_OR_RETURN(options.admin_access,
                         AccessFor("admin-group", config_.admin_group, nullptr));
   options.registry.first_session = recovery.first_session;
+  options.registry.caps = MakeCapRules(config_);
+  options.registry.listeners = MakeListenerRules(config_);
+  for (const ListenerSpec& listener : config_.listeners) {
+    options.listener_dirs.push_back(listener.dir);
+  }
   for (LiveSession& session : recovery.sessions) {
     const RecordedSession& record = session.record;
     options.registry.expected.push_back(
@@ -231,6 +233,20 @@ SavedState Daemon::CurrentState() const {
                               process->second.start_time, holding.held});
   }
   return state;
+}
+
+void Daemon::Reload(const Config& config) {
+  for (const std::string& key : KeysThatNeedARestart(config_, config)) {
+    log_.warn("reload: '{}' has changed, which needs a restart", key);
+  }
+  transport_->SetCaps(MakeCapRules(config));
+  log_.set_level(spdlog::level::from_str(config.log_level));
+  log_.info("reloaded: caps are those of jobs that begin from now on");
+}
+
+bool Daemon::AnswersWithin(absl::Duration time) {
+  return engine_->AnswersWithin(time / 2) &&
+         transport_->AnswersWithin(time / 2);
 }
 
 std::string Daemon::metrics_address() const {

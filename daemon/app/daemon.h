@@ -37,6 +37,12 @@ class Daemon {
   // stays while processes live that hold memory.
   void Stop();
 
+  // Takes over what can change without a restart; logs what cannot.
+  void Reload(const Config& config);
+
+  // Whether the threads that decide and that watch processes answer.
+  bool AnswersWithin(absl::Duration time);
+
   const Config& config() const { return config_; }
   transport::SocketPaths sockets() const { return transport_->paths(); }
   // Empty: metrics are not served.

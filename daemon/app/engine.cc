@@ -47,7 +47,18 @@ void Engine::Stop() {
 
 void Engine::Post(core::Input input) {
   absl::MutexLock lock(&queue_mutex_);
-  if (!stopping_) queue_.push_back(std::move(input));
+  if (stopping_) return;
+  queue_.push_back(std::move(input));
+  ++posted_;
+}
+
+bool Engine::AnswersWithin(absl::Duration time) {
+  Post(core::Tick{});
+  absl::MutexLock lock(&queue_mutex_);
+  const uint64_t mine = posted_;
+  const auto taken = [this, mine]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                         queue_mutex_) { return taken_ >= mine; };
+  return queue_mutex_.AwaitWithTimeout(absl::Condition(&taken), time);
 }
 
 core::Status Engine::GetStatus() const {
@@ -76,6 +87,8 @@ void Engine::Run() {
   std::vector<core::Input> inputs;
   while (Await(&inputs)) {
     StepAll(inputs);
+    absl::MutexLock lock(&queue_mutex_);
+    taken_ += inputs.size();
     inputs.clear();
   }
 }

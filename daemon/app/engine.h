@@ -38,6 +38,9 @@ class Engine : public core::InputSink, public core::StatusSource {
   // dropped.
   void Stop();
 
+  // Whether the thread takes an input within this time. Not from that thread.
+  bool AnswersWithin(absl::Duration time);
+
   void Post(core::Input input) override;
   core::Status GetStatus() const override;
 
@@ -62,6 +65,8 @@ class Engine : public core::InputSink, public core::StatusSource {
   absl::Mutex queue_mutex_;
   std::vector<core::Input> queue_ ABSL_GUARDED_BY(queue_mutex_);
   bool stopping_ ABSL_GUARDED_BY(queue_mutex_) = false;
+  uint64_t posted_ ABSL_GUARDED_BY(queue_mutex_) = 0;
+  uint64_t taken_ ABSL_GUARDED_BY(queue_mutex_) = 0;  // And dealt with.
 };
 
 }  // namespace mets::app

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <systemd/sd-daemon.h>
 
 #include <cstdio>
 #include <memory>
@@ -11,8 +10,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "daemon/app/check_config.h"
 #include "daemon/app/command_line.h"
 #include "daemon/app/daemon.h"
+#include "daemon/app/service_manager.h"
 #include "daemon/app/signals.h"
 
 namespace mets::app {
@@ -40,17 +41,58 @@ void LogReady(const Daemon& daemon, spdlog::logger& log) {
            metrics.empty() ? "" : " metrics http://" + metrics + "/metrics");
 }
 
-int Serve(Config config, spdlog::logger& log) {
+// Reads flags and file again.
+void Reload(int argc, const char* const* argv, Daemon& daemon,
+            spdlog::logger& log) {
+  const absl::StatusOr<CommandLine> again = ParseCommandLine(argc, argv);
+  if (again.ok()) {
+    daemon.Reload(again->config);
+  } else {
+    log.error("cannot reload, everything stays as it is: {}",
+              std::string(again.status().message()));
+  }
+}
+
+// Until a signal stops the daemon; its number.
+int Follow(int argc, const char* const* argv, Daemon& daemon,
+           ServiceManager& manager, spdlog::logger& log) {
+  const absl::Duration period = manager.watchdog_period();
+  while (true) {
+    const int signal = AwaitSignal(period);
+    if (signal == SIGHUP) {
+      manager.Reloading();
+      Reload(argc, argv, daemon, log);
+      manager.Ready();
+    } else if (signal != 0) {
+      return signal;
+    } else if (daemon.AnswersWithin(period)) {
+      manager.Alive();
+    } else {
+      log.error("metsd's own threads do not answer");
+    }
+  }
+}
+
+int Serve(int argc, const char* const* argv, Config config,
+          spdlog::logger& log) {
+  ServiceManager manager;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       Daemon::Start(std::move(config), log);
   if (!daemon.ok()) return Fail(daemon.status(), 1);
   LogReady(**daemon, log);
-  sd_notify(0, "READY=1\nSTATUS=Serving");
-  const int signal = AwaitStopSignal();
+  manager.Ready();
+  const int signal = Follow(argc, argv, **daemon, manager, log);
   log.info("stopping: signal {}", signal);
-  sd_notify(0, "STOPPING=1\nSTATUS=Stopping");
+  manager.Stopping();
   (*daemon)->Stop();
   log.info("stopped");
+  return 0;
+}
+
+int Check(const Config& config) {
+  const absl::StatusOr<std::string> text = CheckConfig(config);
+  if (!text.ok()) return Fail(text.status(), 2);
+  std::fputs(text->c_str(), stdout);
   return 0;
 }
 
@@ -63,11 +105,12 @@ int RunMetsd(int argc, const char* const* argv) {
     std::fputs(command_line->answer.c_str(), stdout);
     return 0;
   }
+  if (command_line->check) return Check(command_line->config);
   BlockSignals();
   RaiseDescriptorLimit();
   const std::shared_ptr<spdlog::logger> log =
       MakeLogger(command_line->config.log_level);
-  return Serve(std::move(command_line->config), *log);
+  return Serve(argc, argv, std::move(command_line->config), *log);
 }
 
 }  // namespace mets::app

@@ -4,23 +4,40 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+
+#include "absl/time/clock.h"
 #include "common/base/stop_signals.h"
 
 namespace mets::app {
 
+namespace {
+
+sigset_t FollowedSignals() {
+  sigset_t set = StopSignals();
+  sigaddset(&set, SIGHUP);
+  return set;
+}
+
+}  // namespace
+
 void BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);
-  const sigset_t set = StopSignals();
+  const sigset_t set = FollowedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-int AwaitStopSignal() {
-  const sigset_t set = StopSignals();
-  int number = 0;
-  while (sigwait(&set, &number) != 0) {
+int AwaitSignal(absl::Duration timeout) {
+  const sigset_t set = FollowedSignals();
+  const absl::Time until = absl::Now() + timeout;
+  while (true) {
+    const absl::Duration left =
+        std::clamp(until - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+    const timespec wait = absl::ToTimespec(left);
+    const int number = sigtimedwait(&set, nullptr, &wait);
+    if (number > 0) return number;
+    if (absl::Now() >= until) return 0;
   }
-  return number;
 }
 
 void RaiseDescriptorLimit() {

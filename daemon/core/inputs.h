@@ -34,6 +34,7 @@ struct SessionOpened {
   bool expects_snapshot = false;
   // The record of it, if there is one.
   SessionId recovers;
+  Caps caps;
 };
 // Its stream broke; the process lives. Its orders count as not followed; it
 // gets no messages until it is back. What it holds stays its own.

@@ -9,6 +9,7 @@
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/weight.h"
+#include "daemon/core/operating/caps.h"
 #include "daemon/core/operating/running_jobs.h"
 #include "daemon/core/session_exit.h"
 
@@ -53,9 +54,11 @@ std::string SessionIntake::OpenFault(const SessionOpened& input) const {
   return "";
 }
 
-void SessionIntake::OnOpened(const SessionOpened& input) {
-  if (state_.sessions.Find(input.session) != nullptr) return;
-  std::string fault = OpenFault(input);
+void SessionIntake::OnOpened(const SessionOpened& wish) {
+  if (state_.sessions.Find(wish.session) != nullptr) return;
+  std::string fault = OpenFault(wish);
+  SessionOpened input = wish;
+  std::string lowered = ApplyCaps(&input);
   if (!fault.empty()) {
     state_.Send(Refuse{input.session, std::move(fault)});
     return;
@@ -68,6 +71,9 @@ void SessionIntake::OnOpened(const SessionOpened& input) {
   SetWishes(input, *session.job);
   TakeOverRecord(input.recovers, session);
   SendWelcome(session);
+  if (!lowered.empty()) {
+    state_.Send(SendNotice{session.id, std::move(lowered)});
+  }
 }
 
 void SessionIntake::SendWelcome(const Session& session) {

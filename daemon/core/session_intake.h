@@ -20,7 +20,7 @@ class SessionIntake {
   SessionIntake(State* state, Retirement* retirement)
       : state_(*state), retirement_(*retirement) {}
 
-  void OnOpened(const SessionOpened& input);
+  void OnOpened(const SessionOpened& wish);
   void OnLost(const SessionLost& input);
   void OnResumed(const SessionResumed& input);
   void OnEnded(const SessionEnded& input);

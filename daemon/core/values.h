@@ -3,6 +3,7 @@
 #define METS_DAEMON_CORE_VALUES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,13 @@ struct CoreConfig {
 // A buffer is at most so large: more than any pool, as after a restart with a
 // smaller one; sums over all buffers of a session do not overflow.
 inline constexpr Bytes kLargestBuffer = GiB(4096);
+
+// What an operator grants at most, whatever a job wishes for.
+struct Caps {
+  std::optional<int> max_priority;
+  std::optional<Bytes> max_guarantee;
+  std::optional<Bytes> max_limit;  // Also of jobs that wish for no limit.
+};
 
 // ---- values -----------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/process.h"
 #include "common/base/status_macros.h"
 
@@ -24,24 +25,25 @@ bool HasEnded(int pidfd) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FdServer>> FdServer::Create(
-    FdServerOptions options, ipc::DescriptorListener listener,
+    FdServerOptions options, std::vector<ipc::DescriptorListener> listeners,
     std::vector<WatchedProcess> expected, SessionRegistry& registry,
     const Clock& clock) {
   METS_ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
   std::unique_ptr<FdServer> server(new FdServer(
-      options, std::move(listener), std::move(loop), registry, clock));
-  FdServer* self = server.get();
-  METS_RETURN_IF_ERROR(
-      self->loop_->Watch(self->listener_.fd(), [self] { self->AcceptAll(); }));
-  METS_RETURN_IF_ERROR(self->WatchExpected(std::move(expected)));
+      options, std::move(listeners), std::move(loop), registry, clock));
+  for (size_t i = 0; i < server->listeners_.size(); ++i) {
+    METS_RETURN_IF_ERROR(server->WatchListener(i));
+  }
+  METS_RETURN_IF_ERROR(server->WatchExpected(std::move(expected)));
   return server;
 }
 
-FdServer::FdServer(FdServerOptions options, ipc::DescriptorListener listener,
+FdServer::FdServer(FdServerOptions options,
+                   std::vector<ipc::DescriptorListener> listeners,
                    std::unique_ptr<EventLoop> loop, SessionRegistry& registry,
                    const Clock& clock)
     : options_(options),
-      listener_(std::move(listener)),
+      listeners_(std::move(listeners)),
       registry_(registry),
       clock_(clock),
       loop_(std::move(loop)) {}
@@ -65,6 +67,12 @@ const UniqueFd* FdServer::FindPidfd(SessionId session) const {
   if (expected != expected_.end()) return &expected->second;
   const auto it = connections_.find(registry_.ConnectionOf(session));
   return it == connections_.end() ? nullptr : &it->second->peer.pidfd;
+}
+
+bool FdServer::AnswersWithin(absl::Duration time) {
+  auto answered = std::make_shared<absl::Notification>();
+  loop_->Post([answered] { answered->Notify(); });
+  return answered->WaitForNotificationWithTimeout(time);
 }
 
 void FdServer::EndProcesses(std::vector<SessionId> sessions,
@@ -95,20 +103,22 @@ absl::Status FdServer::WatchExpected(std::vector<WatchedProcess> expected) {
   return absl::OkStatus();
 }
 
-absl::Status FdServer::WatchListener() {
-  return loop_->Watch(listener_.fd(), [this] { AcceptAll(); });
+absl::Status FdServer::WatchListener(size_t number) {
+  return loop_->Watch(listeners_[number].fd(),
+                      [this, number] { AcceptAll(number); });
 }
 
-void FdServer::AcceptAll() {
+void FdServer::AcceptAll(size_t number) {
+  ipc::DescriptorListener& listener = listeners_[number];
   while (true) {
-    absl::StatusOr<ipc::DescriptorChannel> channel = listener_.Accept();
+    absl::StatusOr<ipc::DescriptorChannel> channel = listener.Accept();
     if (absl::IsResourceExhausted(channel.status())) {
       // No descriptors left: the listener would be ready all the time.
-      loop_->Unwatch(listener_.fd());
-      listener_rests_ = true;
+      loop_->Unwatch(listener.fd());
+      resting_.insert(number);
     }
     if (!channel.ok()) return;
-    Adopt(*std::move(channel));
+    Adopt(*std::move(channel), number);
   }
 }
 
@@ -124,7 +134,7 @@ bool FdServer::TooManySilent(uid_t uid) const {
          of_uid >= options_.max_silent_peers_per_uid;
 }
 
-void FdServer::Adopt(ipc::DescriptorChannel channel) {
+void FdServer::Adopt(ipc::DescriptorChannel channel, size_t listener) {
   absl::StatusOr<ipc::Peer> peer = channel.GetPeer();
   if (!peer.ok()) return;
   if (TooManySilent(peer->uid)) {
@@ -136,6 +146,7 @@ void FdServer::Adopt(ipc::DescriptorChannel channel) {
   auto connection = std::make_unique<Connection>();
   connection->channel = std::make_shared<FdConnection>(std::move(channel));
   connection->peer = *std::move(peer);
+  connection->listener = listener;
   connection->accepted = clock_.Now();
   const uint64_t id = next_id_++;
   const int fd = connection->channel->channel().fd();
@@ -182,8 +193,9 @@ absl::Status FdServer::ReadHello(uint64_t id, Connection& connection) {
   }
   ProcessIdentity process;
   METS_RETURN_IF_ERROR(Identify(connection, std::move(sent_pidfd), &process));
-  METS_ASSIGN_OR_RETURN(const std::string token,
-                        registry_.Admit(id, process, connection.channel));
+  METS_ASSIGN_OR_RETURN(
+      const std::string token,
+      registry_.Admit(id, process, connection.channel, connection.listener));
   connection.admitted = true;
   METS_RETURN_IF_ERROR(loop_->Watch(connection.peer.pidfd.get(),
                                     [this, id] { OnProcessEnd(id); }));
@@ -239,7 +251,9 @@ void FdServer::Drop(uint64_t id) {
 }
 
 void FdServer::OnTick() {
-  if (listener_rests_) listener_rests_ = !WatchListener().ok();
+  for (auto it = resting_.begin(); it != resting_.end();) {
+    it = WatchListener(*it).ok() ? resting_.erase(it) : std::next(it);
+  }
   const absl::Time now = clock_.Now();
   std::vector<uint64_t> silent;
   std::vector<uint64_t> replaced;

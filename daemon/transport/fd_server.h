@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -36,23 +37,27 @@ struct FdServerOptions {
   size_t max_silent_peers_per_uid = 64;
 };
 
-// Accepts connections, checks who is there, gives out tokens, takes
-// acknowledgements and sees processes end. One thread does all of it and never
-// blocks on a peer: one that talks nonsense loses its connection, one that says
-// nothing loses it after a while.
+// Accepts connections from several sockets, which are numbered, checks who is
+// there, gives out tokens, takes acknowledgements and sees processes end. One
+// thread does all of it and never blocks on a peer: one that talks nonsense
+// loses its connection, one that says nothing loses it after a while.
 //
 // The registry and the clock are borrowed. Stop (or the destructor) ends the
 // thread and closes every connection.
 class FdServer {
  public:
   static absl::StatusOr<std::unique_ptr<FdServer>> Create(
-      FdServerOptions options, ipc::DescriptorListener listener,
+      FdServerOptions options, std::vector<ipc::DescriptorListener> listeners,
       std::vector<WatchedProcess> expected, SessionRegistry& registry,
       const Clock& clock);
   ~FdServer();
 
   void Start();
   void Stop();
+
+  // Whether the thread does something for a caller within this time. Not from
+  // the thread itself.
+  bool AnswersWithin(absl::Duration time);
 
   // Asks the sessions' processes to end, and kills those that live after
   // `grace`. Thread-safe; returns before it is done.
@@ -62,18 +67,20 @@ class FdServer {
   struct Connection {
     std::shared_ptr<FdConnection> channel;  // Null: the socket has ended.
     ipc::Peer peer;
+    size_t listener = 0;  // That it came through.
     absl::Time accepted;
     bool admitted = false;
   };
 
-  FdServer(FdServerOptions options, ipc::DescriptorListener listener,
+  FdServer(FdServerOptions options,
+           std::vector<ipc::DescriptorListener> listeners,
            std::unique_ptr<EventLoop> loop, SessionRegistry& registry,
            const Clock& clock);
 
   absl::Status WatchExpected(std::vector<WatchedProcess> expected);
-  absl::Status WatchListener();
-  void AcceptAll();
-  void Adopt(ipc::DescriptorChannel channel);
+  absl::Status WatchListener(size_t number);
+  void AcceptAll(size_t number);
+  void Adopt(ipc::DescriptorChannel channel, size_t listener);
   bool TooManySilent(uid_t uid) const;
   void OnSocket(uint64_t id);
   absl::Status ReadHello(uint64_t id, Connection& connection);
@@ -88,12 +95,12 @@ class FdServer {
   void OnTick();
 
   const FdServerOptions options_;
-  ipc::DescriptorListener listener_;
+  std::vector<ipc::DescriptorListener> listeners_;
   SessionRegistry& registry_;
   const Clock& clock_;
   // What follows belongs to the loop's thread.
   uint64_t next_id_ = 1;
-  bool listener_rests_ = false;
+  std::set<size_t> resting_;  // Listeners that are not watched now.
   absl::flat_hash_map<uint64_t, std::unique_ptr<Connection>> connections_;
   absl::flat_hash_map<SessionId, UniqueFd> expected_;
   ProcessEnder ender_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/bytes.h"
 #include "common/base/weight.h"
+#include "daemon/core/operating/caps.h"
 
 namespace mets::transport {
 namespace {
@@ -26,6 +27,8 @@ DomainId DomainOf(const ProcessIdentity& process, SessionId session) {
 SessionRegistry::SessionRegistry(RegistryOptions options, core::InputSink& sink)
     : sink_(sink),
       max_sessions_per_uid_(options.max_sessions_per_uid),
+      listeners_(std::move(options.listeners)),
+      caps_(std::move(options.caps)),
       next_session_(std::max<uint64_t>(options.first_session.value(), 1)),
       expected_(std::move(options.expected)) {}
 
@@ -48,7 +51,7 @@ void SessionRegistry::Erase(const Record& record) {
 
 absl::StatusOr<std::string> SessionRegistry::Admit(
     uint64_t connection, const ProcessIdentity& process,
-    std::shared_ptr<FdConnection> descriptors) {
+    std::shared_ptr<FdConnection> descriptors, size_t listener) {
   absl::MutexLock lock(&mutex_);
   int& count = per_uid_[process.uid];
   if (count >= max_sessions_per_uid_) {
@@ -62,6 +65,7 @@ absl::StatusOr<std::string> SessionRegistry::Admit(
   record->process = process;
   record->token = ipc::NewToken();
   record->connection = connection;
+  record->listener = listener;
   record->descriptors = std::move(descriptors);
   const std::string token = record->token;
   by_token_[token] = record->session;
@@ -125,6 +129,25 @@ SessionId SessionRegistry::FindExpected(const ProcessIdentity& process) const {
   return SessionId();
 }
 
+void SessionRegistry::SetCaps(CapRules caps) {
+  absl::MutexLock lock(&mutex_);
+  caps_ = std::move(caps);
+}
+
+void SessionRegistry::ApplyRules(const Record& record,
+                                 core::SessionOpened* opened) const {
+  opened->caps = caps_.all;
+  const auto own = caps_.by_uid.find(record.process.uid);
+  if (own != caps_.by_uid.end()) {
+    opened->caps = core::Narrowed(opened->caps, own->second);
+  }
+  if (record.listener >= listeners_.size()) return;
+  const ListenerRule& rule = listeners_[record.listener];
+  if (!rule.job.empty()) opened->job = rule.job;
+  if (rule.domain.ok()) opened->domain = rule.domain;
+  opened->caps = core::Narrowed(opened->caps, rule.caps);
+}
+
 void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
   core::SessionOpened opened;
   opened.session = record.session;
@@ -139,7 +162,8 @@ void SessionRegistry::Open(const v1::Hello& hello, Record& record) {
   opened.recovers = FindExpected(record.process);
   opened.expects_snapshot = hello.reconnect() || opened.recovers.ok();
   record.phase = Phase::kOpen;
-  record.job = hello.job();
+  ApplyRules(record, &opened);
+  record.job = opened.job;
   record.welcomes_owed = 1;
   sink_.Post(std::move(opened));
 }

@@ -56,11 +56,27 @@ struct JobOnDevice {
   std::string device;
 };
 
+// What a listener fixes for the sessions that come through it.
+struct ListenerRule {
+  std::string job;  // Empty: what the session says.
+  DomainId domain;  // None: by uid.
+  core::Caps caps;  // Where they say something, they come before the others.
+};
+
+// The caps of all domains and of single users.
+struct CapRules {
+  core::Caps all;
+  absl::flat_hash_map<uid_t, core::Caps> by_uid;
+};
+
 struct RegistryOptions {
   SessionId first_session;  // Ids of this daemon start here.
   // Sessions of an earlier daemon whose processes live.
   std::vector<SessionIdentity> expected;
   int max_sessions_per_uid = 1024;
+  CapRules caps;
+  // By the listeners' numbers; those beyond have no rule.
+  std::vector<ListenerRule> listeners;
 };
 
 // Turns connections, streams and ends of processes into the core's
@@ -83,7 +99,8 @@ class SessionRegistry {
   // session. RESOURCE_EXHAUSTED when its uid has too many.
   absl::StatusOr<std::string> Admit(uint64_t connection,
                                     const ProcessIdentity& process,
-                                    std::shared_ptr<FdConnection> descriptors);
+                                    std::shared_ptr<FdConnection> descriptors,
+                                    size_t listener = 0);
 
   // The socket has ended. True when the session goes on and the end of its
   // process must be reported later.
@@ -131,6 +148,9 @@ class SessionRegistry {
   // The session's descriptor socket; 0 when it is not known.
   uint64_t ConnectionOf(SessionId session) const;
 
+  // For sessions that open from now on.
+  void SetCaps(CapRules caps);
+
   std::vector<SessionIdentity> Identities() const;
   // Every open stream.
   std::vector<std::shared_ptr<ClientStream>> Streams() const;
@@ -143,6 +163,7 @@ class SessionRegistry {
     Phase phase = Phase::kAdmitted;
     std::string token;
     uint64_t connection = 0;
+    size_t listener = 0;
     std::shared_ptr<FdConnection> descriptors;
     std::shared_ptr<ClientStream> stream;
     std::string job;
@@ -152,6 +173,9 @@ class SessionRegistry {
     int welcomes_owed = 0;
   };
 
+  // Puts in what the operator has said about the session.
+  void ApplyRules(const Record& record, core::SessionOpened* opened) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Record* FindRecord(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Record* FindConnection(uint64_t connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -169,7 +193,9 @@ class SessionRegistry {
 
   core::InputSink& sink_;
   const int max_sessions_per_uid_;
+  const std::vector<ListenerRule> listeners_;
   mutable absl::Mutex mutex_;
+  CapRules caps_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_session_ ABSL_GUARDED_BY(mutex_);
   std::vector<SessionIdentity> expected_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<SessionId, std::unique_ptr<Record>> records_

@@ -20,6 +20,9 @@ namespace {
 // "No message exceeds 1 MiB", and some room for a peer that counts otherwise.
 constexpr int kMaxMessage = (1 << 20) + (64 << 10);
 
+// Of a listener's sockets: who reaches its directory may connect.
+const SocketAccess kOpenToAll = {0666, std::nullopt};
+
 SessionServiceOptions ServiceOptions(const TransportOptions& options) {
   SessionServiceOptions service;
   service.epoch = options.epoch;
@@ -60,50 +63,79 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
 
 Transport::~Transport() { Stop(absl::ZeroDuration()); }
 
-absl::Status Transport::Start() {
-  METS_RETURN_IF_ERROR(PrepareRunDir(options_.run_dir));
-  for (const std::string& path : {paths_.session, paths_.admin}) {
-    METS_RETURN_IF_ERROR(ClearSocketPath(path));
+std::vector<std::string> Transport::SessionSockets() const {
+  std::vector<std::string> paths = {paths_.session};
+  for (const std::string& dir : options_.listener_dirs) {
+    paths.push_back(SocketsIn(dir).session);
   }
+  return paths;
+}
+
+absl::StatusOr<std::vector<ipc::DescriptorListener>> Transport::Listen() {
+  std::vector<ipc::DescriptorListener> listeners;
   METS_ASSIGN_OR_RETURN(
-      ipc::DescriptorListener listener,
+      ipc::DescriptorListener own,
       ipc::DescriptorListener::Listen(paths_.fd, options_.session_access.mode));
   METS_RETURN_IF_ERROR(ApplyAccess(paths_.fd, options_.session_access));
+  listeners.push_back(std::move(own));
+  for (const std::string& dir : options_.listener_dirs) {
+    METS_ASSIGN_OR_RETURN(
+        ipc::DescriptorListener listener,
+        ipc::DescriptorListener::Listen(SocketsIn(dir).fd, kOpenToAll.mode));
+    listeners.push_back(std::move(listener));
+  }
+  return listeners;
+}
+
+absl::Status Transport::Start() {
+  METS_RETURN_IF_ERROR(PrepareRunDir(options_.run_dir));
+  for (const std::string& path : SessionSockets()) {
+    METS_RETURN_IF_ERROR(ClearSocketPath(path));
+  }
+  METS_RETURN_IF_ERROR(ClearSocketPath(paths_.admin));
+  METS_ASSIGN_OR_RETURN(std::vector<ipc::DescriptorListener> listeners,
+                        Listen());
   FdServerOptions fd_options;
   fd_options.epoch = options_.epoch;
   fd_options.hello_timeout = options_.hello_timeout;
   METS_ASSIGN_OR_RETURN(
       fd_server_,
-      FdServer::Create(fd_options, std::move(listener),
+      FdServer::Create(fd_options, std::move(listeners),
                        std::move(options_.expected), registry_, clock_));
-  METS_ASSIGN_OR_RETURN(session_server_, Serve(paths_.session, session_service_,
-                                               options_.session_access));
-  METS_ASSIGN_OR_RETURN(admin_server_, Serve(paths_.admin, admin_service_,
+  METS_ASSIGN_OR_RETURN(
+      session_server_,
+      Serve(SessionSockets(), session_service_, options_.session_access));
+  METS_ASSIGN_OR_RETURN(admin_server_, Serve({paths_.admin}, admin_service_,
                                              options_.admin_access));
   fd_server_->Start();
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> Transport::Serve(
-    const std::string& path, grpc::Service& service,
+    const std::vector<std::string>& paths, grpc::Service& service,
     const SocketAccess& access) {
   grpc::ServerBuilder builder;
-  int bound = 0;
-  builder.AddListeningPort(absl::StrCat("unix:", path),
-                           grpc::InsecureServerCredentials(), &bound);
+  std::vector<int> bound(paths.size());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    builder.AddListeningPort(absl::StrCat("unix:", paths[i]),
+                             grpc::InsecureServerCredentials(), &bound[i]);
+  }
   builder.RegisterService(&service);
   builder.SetMaxReceiveMessageSize(kMaxMessage);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
-  // gRPC makes the socket file: nobody may use it before its mode is set.
+  // gRPC makes the socket files: nobody may use one before its mode is set.
   const mode_t old_mask = umask(0177);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   umask(old_mask);
-  if (server == nullptr || bound == 0) {
-    return absl::InternalError(
-        absl::StrCat("cannot listen at ", path,
-                     ": no permission for its directory, or no space there"));
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (server == nullptr || bound[i] == 0) {
+      return absl::InternalError(
+          absl::StrCat("cannot listen at ", paths[i],
+                       ": no permission for its directory, or no space there"));
+    }
+    // The first is the run directory's.
+    METS_RETURN_IF_ERROR(ApplyAccess(paths[i], i == 0 ? access : kOpenToAll));
   }
-  METS_RETURN_IF_ERROR(ApplyAccess(path, access));
   return server;
 }
 
@@ -121,7 +153,7 @@ void Transport::Stop(absl::Duration grace) {
   session_server_ = nullptr;
   admin_server_ = nullptr;
   fd_server_ = nullptr;
-  unlink(paths_.session.c_str());
+  for (const std::string& path : SessionSockets()) unlink(path.c_str());
   unlink(paths_.admin.c_str());
 }
 

@@ -24,6 +24,10 @@ namespace mets::transport {
 
 struct TransportOptions {
   std::string run_dir;
+  // More sockets for sessions, in directories of their own that exist: who can
+  // reach such a directory may use it. What they fix is in registry.listeners,
+  // behind a rule for the run directory's.
+  std::vector<std::string> listener_dirs;
   Epoch epoch;
   std::string version;  // Of the daemon, for people.
   SocketAccess session_access;
@@ -58,6 +62,12 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   void Perform(core::SessionAction action) override;
   void Perform(core::OperatorAction action) override;
 
+  void SetCaps(CapRules caps) { registry_.SetCaps(std::move(caps)); }
+  // Whether the descriptor sockets' thread answers.
+  bool AnswersWithin(absl::Duration time) {
+    return fd_server_->AnswersWithin(time);
+  }
+
   SocketPaths paths() const { return paths_; }
   std::vector<SessionIdentity> Identities() const {
     return registry_.Identities();
@@ -68,9 +78,12 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   }
 
  private:
+  absl::StatusOr<std::vector<ipc::DescriptorListener>> Listen();
   absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(
-      const std::string& path, grpc::Service& service,
+      const std::vector<std::string>& paths, grpc::Service& service,
       const SocketAccess& access);
+  // Of all directories, that of the run directory first.
+  std::vector<std::string> SessionSockets() const;
 
   void Handle(const core::Welcome& action);
   void Handle(const core::Refuse& action);

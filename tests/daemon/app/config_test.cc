@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/app/check_config.h"
 #include "daemon/app/command_line.h"
 
 namespace mets::app {
@@ -112,7 +113,10 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"plans = \"maybe\"", "'off'"},
                       BadValue{"order-timeout = \"soon\"", "'5s'"},
                       BadValue{"order-timeout = \"-1s\"", "'5s'"},
-                      BadValue{"recovery-grace = \"inf\"", "'5s'"}));
+                      BadValue{"recovery-grace = \"inf\"", "'5s'"},
+                      BadValue{"max-priority = \"high\"", "whole number"},
+                      BadValue{"max-guarantee = \"some\"", "some"},
+                      BadValue{"max-limit = 0", "above 0"}));
 
 TEST(CommandLineTest, FlagsComeBeforeTheFile) {
   const std::string file = ::testing::TempDir() + "/mets_config_test.toml";
@@ -169,6 +173,112 @@ TEST(CommandLineTest, ExampleFileIsValid) {
   Config config;
   const absl::Status status = ReadConfigFile(METS_CONFIG_EXAMPLE, &config);
   EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(config.given.empty()) << "a key is not commented out";
+}
+
+// The example with every key and table in effect.
+std::string Uncommented() {
+  std::ifstream file(METS_CONFIG_EXAMPLE);
+  std::string text, line;
+  while (std::getline(file, line)) {
+    const size_t name_end =
+        line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", 2);
+    const bool key = line.rfind("# ", 0) == 0 && name_end != line.npos &&
+                     name_end > 2 && line.compare(name_end, 3, " = ") == 0;
+    const bool table = line.rfind("# [[", 0) == 0;
+    text += (key || table ? line.substr(2) : line) + "\n";
+  }
+  return text;
+}
+
+TEST(CommandLineTest, ExampleFileNamesEveryKeyWithAGoodValue) {
+  Config config;
+  const absl::Status status =
+      ReadConfigText("metsd.toml", Uncommented(), &config);
+  ASSERT_TRUE(status.ok()) << status;
+  for (const ConfigKey& key : ConfigKeys()) {
+    EXPECT_EQ(config.given.count(key.name), 1u) << key.name;
+  }
+  ASSERT_EQ(config.domains.size(), 1u);
+  ASSERT_EQ(config.listeners.size(), 1u);
+  for (const auto& key : DomainKeys()) {
+    EXPECT_THAT(config.given["domain"][0],
+                HasSubstr(std::string(key.name) + "="));
+  }
+  for (const auto& key : ListenerKeys()) {
+    EXPECT_THAT(config.given["listener"][0],
+                HasSubstr(std::string(key.name) + "="));
+  }
+}
+
+TEST(ConfigTest, TablesAreRead) {
+  Config config;
+  const absl::Status status = ReadConfigText("metsd.toml", R"(
+    max-priority = 3
+    [[domain]]
+    user = 1000
+    max-limit = "2GiB"
+    [[listener]]
+    dir = "/run/tenants/a/"
+    job = "a"
+    [[listener]]
+    dir = "/run/tenants/b"
+    domain = "b"
+    max-guarantee = "1GiB"
+  )",
+                                             &config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.caps.max_priority, 3);
+  ASSERT_EQ(config.domains.size(), 1u);
+  EXPECT_EQ(config.domains[0].uid, 1000u);
+  EXPECT_EQ(config.domains[0].caps.max_limit, GiB(2));
+  EXPECT_FALSE(config.domains[0].caps.max_priority.has_value());
+  ASSERT_EQ(config.listeners.size(), 2u);
+  EXPECT_EQ(config.listeners[0].dir, "/run/tenants/a");
+  EXPECT_EQ(config.listeners[0].job, "a");
+  EXPECT_EQ(config.listeners[1].domain, "b");
+  EXPECT_EQ(config.listeners[1].caps.max_guarantee, GiB(1));
+}
+
+TEST(ConfigTest, FaultsInTablesAreNamedWithTheirLine) {
+  EXPECT_THAT(ErrorIn("[[listener]]\njob = \"a\"\n"),
+              AllOf(HasSubstr("metsd.toml:1"), HasSubstr("'dir'")));
+  EXPECT_THAT(ErrorIn("[[listener]]\ndir = \"/a\"\njob = \"a b\"\n"),
+              AllOf(HasSubstr("metsd.toml:3"), HasSubstr("'job'")));
+  EXPECT_THAT(ErrorIn("[[domain]]\nuser = \"1\"\ncolour = 1\n"),
+              AllOf(HasSubstr("metsd.toml:3"), HasSubstr("max-priority")));
+  EXPECT_THAT(ErrorIn("[[domain]]\nuser = \"no such user\"\n"),
+              HasSubstr("no such user"));
+  EXPECT_THAT(ErrorIn("domain = 1\n"), HasSubstr("[[domain]]"));
+}
+
+TEST(ConfigTest, AReloadNamesWhatItCannotChange) {
+  Config now, next;
+  ASSERT_TRUE(ReadConfigText("a", "policy = \"lru\"\n", &now).ok());
+  ASSERT_TRUE(ReadConfigText("b",
+                             "policy = \"next_use\"\nmax-limit = \"1GiB\"\n"
+                             "[[listener]]\ndir = \"/a\"\n",
+                             &next)
+                  .ok());
+  EXPECT_THAT(KeysThatNeedARestart(now, next),
+              ::testing::ElementsAre("policy", "listener"));
+  EXPECT_TRUE(KeysThatNeedARestart(now, now).empty());
+}
+
+TEST(CheckConfigTest, SaysWhatWouldBeRefused) {
+  Config config;
+  config.policy = "no_such";
+  EXPECT_THAT(std::string(CheckConfig(config).status().message()),
+              HasSubstr("no_such"));
+  config = Config();
+  config.admin_group = "no such group";
+  EXPECT_THAT(std::string(CheckConfig(config).status().message()),
+              AllOf(HasSubstr("admin-group"), HasSubstr("no such group")));
+  config = Config();
+  config.listeners = {{"/no/such/folder", "", "", {}}};
+  EXPECT_THAT(std::string(CheckConfig(config).status().message()),
+              HasSubstr("/no/such/folder"));
+  EXPECT_TRUE(CheckConfig(Config()).ok());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/core/operating/caps.h"
 #include "tests/daemon/core/fake_sessions.h"
 
 namespace mets::core {
@@ -181,6 +182,50 @@ TEST_F(OperatingTest, EvictEndsAlsoWhereNobodyAnswers) {
   cluster_.Advance(absl::Seconds(10));
   ASSERT_EQ(cluster_.commands.size(), 1u);
   EXPECT_EQ(last().left, MiB(4));
+}
+
+SessionOpened Wishes(int priority, Bytes guarantee, Bytes limit) {
+  SessionOpened opened;
+  opened.priority = priority;
+  opened.guarantee = guarantee;
+  opened.limit = limit;
+  return opened;
+}
+
+TEST(CapsTest, WishesAreLoweredAndTheUserIsTold) {
+  SessionOpened opened = Wishes(5, MiB(8), MiB(64));
+  opened.caps = {2, MiB(4), MiB(32)};
+  const std::string told = ApplyCaps(&opened);
+  EXPECT_EQ(opened.priority, 2);
+  EXPECT_EQ(opened.guarantee, MiB(4));
+  EXPECT_EQ(opened.limit, MiB(32));
+  EXPECT_THAT(told, HasSubstr("priority 5 to 2"));
+  EXPECT_THAT(told, HasSubstr("guarantee 8 MiB to 4 MiB"));
+  EXPECT_THAT(told, HasSubstr("limit 64 MiB to 32 MiB"));
+}
+
+TEST(CapsTest, WishesWithinTheCapsStay) {
+  SessionOpened opened = Wishes(-1, MiB(2), MiB(16));
+  opened.caps = {2, MiB(4), MiB(32)};
+  EXPECT_EQ(ApplyCaps(&opened), "");
+  EXPECT_EQ(opened.priority, -1);
+  EXPECT_EQ(opened.guarantee, MiB(2));
+  EXPECT_EQ(opened.limit, MiB(16));
+}
+
+TEST(CapsTest, AJobWithoutALimitGetsTheLargestThereIs) {
+  SessionOpened opened = Wishes(0, MiB(64), Bytes());
+  opened.caps.max_limit = MiB(32);
+  ApplyCaps(&opened);
+  EXPECT_EQ(opened.limit, MiB(32));
+  EXPECT_EQ(opened.guarantee, MiB(32));
+}
+
+TEST(CapsTest, NarrowerCapsComeFirst) {
+  const Caps caps = Narrowed({1, MiB(1), std::nullopt}, {5, {}, MiB(2)});
+  EXPECT_EQ(caps.max_priority, 5);
+  EXPECT_EQ(caps.max_guarantee, MiB(1));
+  EXPECT_EQ(caps.max_limit, MiB(2));
 }
 
 TEST_F(OperatingTest, KillNamesAllProcessesOfTheJob) {

@@ -238,5 +238,42 @@ TEST_F(SessionRegistryTest, RecordedProcessRecoversItsSession) {
   EXPECT_TRUE(same.expects_snapshot);
 }
 
+TEST_F(SessionRegistryTest, CapsAreThoseOfTheUserBeforeThoseOfAll) {
+  RegistryOptions options;
+  options.caps.all = {1, MiB(1), std::nullopt};
+  options.caps.by_uid[7].max_priority = 9;
+  Make(std::move(options));
+  ASSERT_TRUE(Attach(HelloWith(Admit(1)), first_).ok());
+  ASSERT_TRUE(Attach(HelloWith(Admit(2, {8, 101, 1})), second_).ok());
+  const auto& own = std::get<core::SessionOpened>(sink_.inputs[0]);
+  const auto& other = std::get<core::SessionOpened>(sink_.inputs[1]);
+  EXPECT_EQ(own.caps.max_priority, 9);
+  EXPECT_EQ(own.caps.max_guarantee, MiB(1));
+  EXPECT_EQ(other.caps.max_priority, 1);
+}
+
+TEST_F(SessionRegistryTest, NewCapsHoldForSessionsThatOpenLater) {
+  CapRules rules;
+  rules.all.max_limit = GiB(1);
+  registry_->SetCaps(rules);
+  ASSERT_TRUE(Attach(HelloWith(Admit(1)), first_).ok());
+  const auto& opened = std::get<core::SessionOpened>(sink_.inputs[0]);
+  EXPECT_EQ(opened.caps.max_limit, GiB(1));
+}
+
+TEST_F(SessionRegistryTest, AListenerFixesJobDomainAndCaps) {
+  RegistryOptions options;
+  options.caps.by_uid[7].max_priority = 9;
+  options.listeners = {{}, {"tenant", DomainId(4711), {2, {}, {}}}};
+  Make(std::move(options));
+  auto token = registry_->Admit(1, {7, 100, 1}, NewConnection(), 1);
+  ASSERT_TRUE(token.ok());
+  ASSERT_TRUE(Attach(HelloWith(*token), first_).ok());
+  const auto& opened = std::get<core::SessionOpened>(sink_.inputs[0]);
+  EXPECT_EQ(opened.job, "tenant");
+  EXPECT_EQ(opened.domain, DomainId(4711));
+  EXPECT_EQ(opened.caps.max_priority, 2);
+}
+
 }  // namespace
 }  // namespace mets::transport
