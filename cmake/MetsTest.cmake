@@ -2,11 +2,11 @@
 #               [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE…] [ARGS arg…])
 #
 # A GoogleTest program (label bench: a google-benchmark program) that ctest
-# runs. Labels: unit, integration, e2e, fuzz, stress, bench, gpu.
+# runs. Labels: unit, integration, e2e, fuzz, stress, bench, gpu, ops.
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
-set(METS_TEST_LABELS unit integration e2e fuzz stress bench gpu)
+set(METS_TEST_LABELS unit integration e2e fuzz stress bench gpu ops)
 set(METS_TEST_LAUNCHER "")
 if(METS_SANITIZE STREQUAL "thread")
   # ThreadSanitizer does not stand the address randomisation of new kernels.

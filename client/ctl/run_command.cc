@@ -113,11 +113,15 @@ Installation FindInstallation() {
   const auto readable = [&](absl::string_view name) {
     return access(absl::StrCat(prefix, name).c_str(), R_OK) == 0;
   };
+  // Installed, libraries have a folder of their own; in a build or a bundle not.
+  const bool installed = readable("/lib/mets/libmets.so");
+  const std::string lib = installed ? "/lib/mets" : "/lib";
+  const std::string python = installed ? "/lib/mets/python" : "/python";
+  const std::string plugin = absl::StrCat(lib, "/", kPluginName);
   Installation found;
-  const std::string plugin = absl::StrCat("/lib/", kPluginName);
   if (readable(plugin)) found.plugin = prefix + plugin;
-  if (readable("/python/mets/torch.py")) found.python = prefix + "/python";
-  if (readable("/lib/libmets.so")) found.lib = prefix + "/lib";
+  if (readable(python + "/mets/torch.py")) found.python = prefix + python;
+  if (readable(lib + "/libmets.so")) found.lib = prefix + lib;
   return found;
 }
 

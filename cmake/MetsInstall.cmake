@@ -1,0 +1,41 @@
+# cmake --install: programs, libraries, plug-ins, headers, units, configuration and
+# documents. DESTDIR and --prefix work as usual; the units name the prefix that was
+# configured (CMAKE_INSTALL_PREFIX).
+include(GNUInstallDirs)
+
+# Plug-ins find libmets beside them, and metsctl finds both from its own folder.
+set(METS_INSTALL_LIBDIR lib/mets)
+
+install(TARGETS metsd metsctl mets-sim mets-bench-worker
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set_target_properties(mets-bench-worker PROPERTIES
+  INSTALL_RPATH "$ORIGIN/../${METS_INSTALL_LIBDIR}")
+install(TARGETS mets mets_torch LIBRARY DESTINATION ${METS_INSTALL_LIBDIR})
+if(METS_WITH_TENSORFLOW)
+  install(TARGETS mets_tf_allocator_tf mets_tf_allocator_loader
+          LIBRARY DESTINATION ${METS_INSTALL_LIBDIR})
+endif()
+install(DIRECTORY client/python/mets DESTINATION ${METS_INSTALL_LIBDIR}/python
+        FILES_MATCHING PATTERN "*.py")
+install(FILES client/include/mets/mets.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mets)
+
+configure_file(deploy/systemd/metsd.service.in
+               ${CMAKE_BINARY_DIR}/systemd/metsd.service @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/systemd/metsd.service
+        DESTINATION lib/systemd/system)
+install(FILES deploy/systemd/mets.sysusers.conf
+        DESTINATION lib/sysusers.d RENAME mets.conf)
+install(FILES deploy/systemd/mets.tmpfiles.conf
+        DESTINATION lib/tmpfiles.d RENAME mets.conf)
+
+install(FILES LICENSE README.md deploy/config/metsd.toml
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# An operator's file stays. file(INSTALL) minds DESTDIR by itself.
+install(CODE "
+  set(folder \"${CMAKE_INSTALL_FULL_SYSCONFDIR}/mets\")
+  if(NOT EXISTS \"\$ENV{DESTDIR}\${folder}/metsd.toml\")
+    file(INSTALL \"${CMAKE_SOURCE_DIR}/deploy/config/metsd.toml\"
+         DESTINATION \"\${folder}\")
+  endif()")
