@@ -61,13 +61,19 @@ class Repeater {
            program_.ops[begin_].frees.empty()) {
       first_.push_back(program_.ops[begin_++].accesses[0].buffer);
     }
-    std::vector<bool> freed(program_.buffers.size());
+    const auto is_first = [&](uint32_t b) {
+      return std::find(first_.begin(), first_.end(), b) != first_.end();
+    };
+    std::vector<bool> taken(program_.buffers.size());
+    std::vector<uint32_t> replaced;  // Of first_, first freed first.
     for (const JobOp& op : program_.ops) {
-      for (uint32_t b : op.frees) freed[b] = true;
+      for (uint32_t b : op.frees) {
+        taken[b] = true;
+        if (is_first(b)) replaced.push_back(b);
+      }
     }
-    std::vector<bool> taken = freed;
     for (uint32_t b : first_) {
-      if (freed[b]) continue;
+      if (taken[b]) continue;
       partner_[b] = b;
       taken[b] = true;
     }
@@ -75,9 +81,9 @@ class Repeater {
     for (uint32_t b = 0; b < taken.size(); ++b) {
       if (!taken[b]) left[program_.buffers[b]].push_back(b);
     }
-    for (uint32_t b : first_) {
+    for (uint32_t b : replaced) {
       std::vector<uint32_t>& same = left[program_.buffers[b]];
-      if (partner_[b] != kNone || same.empty()) continue;
+      if (same.empty()) continue;
       partner_[b] = same.front();
       same.erase(same.begin());
     }

@@ -22,6 +22,7 @@
 #include "daemon/sim/hump_bytes.h"
 #include "daemon/sim/input_work.h"
 #include "daemon/sim/least_restored.h"
+#include "daemon/sim/least_seconds.h"
 #include "daemon/sim/repeat_program.h"
 #include "daemon/sim/sim_report.h"
 #include "daemon/sim/simulation.h"
@@ -176,6 +177,8 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
                            DeviceSeconds(program), all[i].weight,
                            HumpBytes(program, options.device_memory),
                            LeastRestored(program, options.device_memory),
+                           LeastSeconds(program, options.device_memory,
+                                        options.costs.bus_bytes_per_second),
                            std::move(result.jobs[i])});
   }
   return report;

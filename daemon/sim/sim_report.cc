@@ -31,6 +31,7 @@ std::string ToJson(const SimReport& report) {
   for (const JobReport& job : report.jobs) {
     jobs.push_back({{"name", job.name},
                     {"ideal_seconds", job.ideal},
+                    {"least_seconds", job.least},
                     {"input_seconds", job.input},
                     {"device_seconds", job.device},
                     {"seconds", Seconds(job.result)},
@@ -59,20 +60,21 @@ std::string ToText(const SimReport& report) {
   std::string text = absl::StrFormat(
       "device %s, bus %.1f GB/s each way, policy %s\n"
       "%.3f s in all; one after the other %.3f s; fairness %.3f\n\n"
-      "%-24s %9s %9s %8s %8s %8s %8s %11s %11s %11s %11s %11s\n",
+      "%-24s %9s %9s %9s %8s %8s %8s %8s %11s %11s %11s %11s %11s\n",
       FormatBytes(report.device_memory), report.bus_bytes_per_second / 1e9,
       report.policy, report.total, report.serial, Fairness(report.jobs), "job",
-      "ideal s", "s", "stall s", "wait s", "gate s", "slowed s", "evicted",
-      "restored", "least in", "humps", "peak");
+      "ideal s", "least s", "s", "stall s", "wait s", "gate s", "slowed s",
+      "evicted", "restored", "least in", "humps", "peak");
   for (const JobReport& job : report.jobs) {
-    absl::StrAppendFormat(
-        &text,
-        "%-24s %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f %11s %11s %11s %11s %11s\n",
-        job.name, job.ideal, Seconds(job.result), job.result.stall,
-        job.result.wait, job.result.gate, job.result.slowed,
-        FormatBytes(job.result.evicted), FormatBytes(job.result.restored),
-        FormatBytes(job.least_restored),
-        FormatBytes(job.humps), FormatBytes(job.result.peak));
+    absl::StrAppendFormat(&text,
+                          "%-24s %9.3f %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f "
+                          "%11s %11s %11s %11s %11s\n",
+                          job.name, job.ideal, job.least, Seconds(job.result),
+                          job.result.stall, job.result.wait, job.result.gate,
+                          job.result.slowed, FormatBytes(job.result.evicted),
+                          FormatBytes(job.result.restored),
+                          FormatBytes(job.least_restored),
+                          FormatBytes(job.humps), FormatBytes(job.result.peak));
   }
   return text;
 }

@@ -18,6 +18,7 @@ struct JobReport {
   int weight = 1;
   Bytes humps;           // Alone on this device (HumpBytes).
   Bytes least_restored;  // So too (LeastRestored).
+  double least = 0;      // Seconds, so too (LeastSeconds).
   JobResult result;
 };
 

@@ -66,5 +66,20 @@ TEST(RepeatProgramTest, WhatHasNoPartnerIsFreedOrAllocatedBetween) {
             program.ops[4].accesses[0].buffer);
 }
 
+// Two weights of one size that each step replaces, in the order in which it
+// does not meet them first.
+TEST(RepeatProgramTest, WhatIsFreedFirstIsReplacedFirst) {
+  JobProgram step;
+  step.buffers.assign(4, MiB(4));
+  step.ops = {Op(0, {{0, AccessKind::kNew}}), Op(0, {{1, AccessKind::kNew}}),
+              Op(1, {{0, AccessKind::kRead}}),
+              Op(1, {{1, AccessKind::kWrite}, {2, AccessKind::kNew}}, {1}),
+              Op(1, {{0, AccessKind::kWrite}, {3, AccessKind::kNew}}, {0})};
+  const JobProgram program = RepeatProgram(step, 2);
+  ASSERT_THAT(program.ops, SizeIs(5 + 3));
+  EXPECT_EQ(program.ops[5].accesses[0].buffer, 3u);
+  EXPECT_EQ(program.ops[6].accesses[0].buffer, 2u);
+}
+
 }  // namespace
 }  // namespace mets::sim
