@@ -79,9 +79,7 @@ RecordedStep StepLap::Finish(uint64_t signature, absl::Duration duration,
         {logical[access.access.buffer], access.access.kind});
   }
   for (const OpFree& free : frees_) {
-    const uint32_t buffer = logical[free.buffer];
-    if (step.program.buffers[buffer].persistent) continue;
-    ops[free.op].frees.push_back(buffer);
+    ops[free.op].frees.push_back(logical[free.buffer]);
   }
   return step;
 }

@@ -29,7 +29,8 @@ struct StepOp {
 struct StepBuffer {
   Bytes size;
   // It lives when the step begins and when it ends. Others are allocated and
-  // freed within the step.
+  // freed within the step. One that persists and is both all the same is
+  // replaced: it is another piece of memory from then on.
   bool persistent = false;
 };
 
@@ -40,6 +41,10 @@ struct StepProgram {
   std::vector<StepBuffer> buffers;
   std::vector<StepOp> ops;
 };
+
+// For each buffer, whether its memory is allocated within the step, and that,
+// or what it had before, freed.
+std::vector<bool> AllocatedWithin(const StepProgram& program);
 
 }  // namespace mets::steps
 

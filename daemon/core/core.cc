@@ -105,7 +105,10 @@ class Core::Impl {
   void Take(const AttachDevice& i) { sessions_.OnAttach(i); }
   void Take(const StepSeen& i) { steps_.OnSeen(i); }
   void Take(const StepProgress& i) { steps_.OnProgress(i); }
-  void Take(const StepNeed& i) { gates_.OnNeed(i); }
+  void Take(const StepNeed& i) {
+    steps_.OnNeed(i);
+    gates_.OnNeed(i);
+  }
   void Take(const TurnWanted& i) { gates_.OnWanted(i); }
   void Take(const TurnEnded& i) { gates_.OnEnded(i); }
   void Take(const SetJobLimit& i) { sessions_.OnSetJobLimit(i); }

@@ -32,7 +32,8 @@ bool Near(Bytes a, Bytes b) {
 
 // What the session has on the device besides the buffers of its step: those
 // that are none of it, and those that have a successor already (as what is
-// loaded a step ahead), but live.
+// loaded a step ahead), but live. Not those that the step is replacing just
+// now: its program has them.
 Bytes Besides(const Holding& holding) {
   Bytes sum;
   std::set<uint32_t> seen;
@@ -42,7 +43,7 @@ Bytes Besides(const Holding& holding) {
       sum += buffer.size;
     }
   }
-  return sum;
+  return std::min(sum, holding.steps.Beside().value_or(sum));
 }
 
 // Bytes a second, out and in.

@@ -130,24 +130,33 @@ void StepBook::Forget() {
   version_ = version;
 }
 
+std::optional<Bytes> StepBook::Beside() const {
+  if (!between_.has_value()) return std::nullopt;
+  Bytes persistent;
+  for (const steps::StepBuffer& buffer : program_.buffers) {
+    if (buffer.persistent) persistent += buffer.size;
+  }
+  return std::max(Bytes(), *between_ - persistent);
+}
+
 Bytes StepBook::Peak(Bytes unit) const {
   const auto size = [&](uint32_t buffer) {
     return program_.buffers[buffer].size.RoundUpTo(unit);
   };
+  const std::vector<bool> within = steps::AllocatedWithin(program_);
   Bytes live, peak;
   for (uint32_t b = 0; b < program_.buffers.size(); ++b) {
     if (program_.buffers[b].persistent) live += size(b);
   }
   for (const steps::StepOp& op : program_.ops) {
     for (const steps::Access& access : op.accesses) {
-      if (access.kind == steps::AccessKind::kNew &&
-          !program_.buffers[access.buffer].persistent) {
+      if (access.kind == steps::AccessKind::kNew && within[access.buffer]) {
         live += size(access.buffer);
       }
     }
     peak = std::max(peak, live);
     for (uint32_t b : op.frees) {
-      if (!program_.buffers[b].persistent) live -= size(b);
+      if (within[b]) live -= size(b);
     }
   }
   return peak;

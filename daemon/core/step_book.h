@@ -3,6 +3,7 @@
 #define METS_DAEMON_CORE_STEP_BOOK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class StepBook {
   std::string Take(const StepSeen& seen);
   // Returns what is wrong with it, or "".
   std::string Take(absl::Time now, const StepProgress& progress);
+  void Take(const StepNeed& need) { between_ = need.persistent; }
   // The session's stream has broken: it says everything anew.
   void Forget();
 
@@ -41,6 +43,10 @@ class StepBook {
   // The most that the program has live at once, in whole multiples of `unit`
   // for each buffer.
   Bytes Peak(Bytes unit) const;
+  // Bytes that live between two repetitions and that the program does not know:
+  // in other buffers, or in more than one for a logical buffer (what is loaded
+  // steps ahead). Nothing when nobody has said.
+  std::optional<Bytes> Beside() const;
   // Repetitions so far, and how long the last one took (zero: none repeats).
   int64_t steps() const { return steps_; }
   absl::Duration duration() const { return duration_; }
@@ -68,6 +74,8 @@ class StepBook {
   // Of buffer b: use_starts_[first_use_[b]] to [first_use_[b + 1]], ascending.
   std::vector<uint32_t> first_use_;
   std::vector<absl::Duration> use_starts_;
+  std::optional<Bytes>
+      between_;  // Bytes live between two repetitions, as told.
 
   uint64_t signature_ = 0;
   int64_t steps_ = 0;

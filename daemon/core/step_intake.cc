@@ -42,6 +42,14 @@ void StepIntake::OnProgress(const StepProgress& input) {
   }
 }
 
+void StepIntake::OnNeed(const StepNeed& input) {
+  size_t index = 0;
+  Session* session = Find(input.session, input.device, &index);
+  if (session == nullptr) return;
+  session->holdings[index].steps.Take(input);
+  session->holdings[index].plan.due = true;
+}
+
 void StepIntake::RefreshNextUses(Session& session, size_t index) {
   Holding& holding = session.holdings[index];
   for (auto& [id, buffer] : holding.buffers.all()) {

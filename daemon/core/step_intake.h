@@ -14,6 +14,7 @@ class StepIntake {
 
   void OnSeen(const StepSeen& input);
   void OnProgress(const StepProgress& input);
+  void OnNeed(const StepNeed& input);
 
  private:
   // Null when what it says does not count.

@@ -98,6 +98,7 @@ void SimClient::Admit() {
     Restore(b, std::move(chunks));
   }
   if (!copies) RunOp();
+  PlannedRestores();
 }
 
 void SimClient::Pin() {
@@ -124,7 +125,8 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
       missing.push_back(access.buffer);
     }
   }
-  if (!missing.empty()) {
+  lacks_memory_ = !missing.empty();
+  if (lacks_memory_) {
     if (tokens_ == 0) {
       missing = lacking;
       for (uint32_t b : lacking) {

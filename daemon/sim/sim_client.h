@@ -148,6 +148,7 @@ class SimClient {
   Bytes held_;  // In chunks, of buffers and idle.
   size_t op_ = 0;
   bool waiting_ = false;  // An op waits for memory or copies.
+  bool lacks_memory_ = false;
   bool running_ = false;
   double since_ = 0;  // When it began to wait.
   double asked_ = 0;

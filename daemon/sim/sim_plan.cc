@@ -67,9 +67,9 @@ void SimClient::PlannedEvictions() {
   }
 }
 
-// Only into memory that the client has.
+// Only into memory that the client has, and that no op waits for.
 void SimClient::PlannedRestores() {
-  while (!plan_restores_ && !to_restore_.empty()) {
+  while (!plan_restores_ && !to_restore_.empty() && !lacks_memory_) {
     const uint32_t b = to_restore_.front();
     Buffer& buffer = buffers_[b];
     if (buffer.phase == Phase::kSwapped) {

@@ -53,6 +53,7 @@ class Sweep {
  private:
   struct State {
     bool resident = false;
+    bool twice = false;  // What replaces it lives beside it.
     bool dirty = true;
     size_t next = 0;       // Index of its next use.
     uint32_t last_op = 0;  // Of its last use.
@@ -73,16 +74,23 @@ class Sweep {
     for (const steps::Access& access : step_op.accesses) Touch(access, op);
     if (resident_ > budget_) MakeRoom(op);
     for (uint32_t b : step_op.frees) {
-      if (profile_.program().buffers[b].persistent) continue;
-      if (buffers_[b].resident) resident_ -= profile_.size(b);
-      buffers_[b].resident = false;
-      buffers_[b].next = 0;
+      if (profile_.frees(b)) Free(b);
     }
+  }
+
+  void Free(uint32_t b) {
+    State& state = buffers_[b];
+    if (state.resident) resident_ -= profile_.size(b);
+    state.resident = std::exchange(state.twice, false);
+    if (!profile_.program().buffers[b].persistent) state.next = 0;
   }
 
   void Touch(const steps::Access& access, uint32_t op) {
     State& state = buffers_[access.buffer];
-    if (!state.resident) {
+    if (state.resident && access.kind == steps::AccessKind::kNew) {
+      state.twice = true;
+      resident_ += profile_.size(access.buffer);
+    } else if (!state.resident) {
       state.resident = true;
       state.dirty = access.kind == steps::AccessKind::kNew;
       resident_ += profile_.size(access.buffer);
@@ -100,7 +108,8 @@ class Sweep {
   // The op that uses it next; kNever when it is freed without.
   uint32_t NextOp(uint32_t b) const {
     const std::vector<Use>& uses = profile_.buffer(b).uses;
-    return buffers_[b].next < uses.size() ? uses[buffers_[b].next].op : kNever;
+    const size_t next = buffers_[b].next;
+    return next < uses.size() && !uses[next].fresh ? uses[next].op : kNever;
   }
 
   VictimFacts Facts(uint32_t b, uint32_t op) const {
@@ -136,7 +145,9 @@ class Sweep {
     const absl::Time now = At(base_ + profile_.start(op));
     std::vector<Candidate> candidates;
     for (uint32_t b = 0; b < buffers_.size(); ++b) {
-      if (!buffers_[b].resident || Touches(op, b)) continue;
+      if (!buffers_[b].resident || buffers_[b].twice || Touches(op, b)) {
+        continue;
+      }
       candidates.push_back({policy_.Score(now, Facts(b, op)), b});
     }
     std::sort(candidates.begin(), candidates.end(),
@@ -276,13 +287,38 @@ std::vector<steps::Absence> ChooseAbsences(const StepProfile& profile,
   std::vector<steps::Absence> absences =
       Sweep(profile, budget, bus, policy).Run();
   DropNeedless(profile, budget, &absences);
-  SetClean(profile, &absences);
-  std::sort(absences.begin(), absences.end(),
+  SortAbsences(profile, &absences);
+  return absences;
+}
+
+void SortAbsences(const StepProfile& profile,
+                  std::vector<steps::Absence>* absences) {
+  SetClean(profile, absences);
+  std::sort(absences->begin(), absences->end(),
             [](const steps::Absence& a, const steps::Absence& b) {
               return std::make_pair(a.use, a.buffer) <
                      std::make_pair(b.use, b.buffer);
             });
-  return absences;
+}
+
+std::vector<steps::Absence> AllAbsences(const StepProfile& profile) {
+  std::vector<steps::Absence> all;
+  for (uint32_t b = 0; b < profile.program().buffers.size(); ++b) {
+    const std::vector<Use>& uses = profile.buffer(b).uses;
+    const bool persistent = profile.program().buffers[b].persistent;
+    for (size_t i = 0; i < uses.size(); ++i) {
+      const bool last = i + 1 == uses.size();
+      if (last && !persistent) break;
+      const Use& next = uses[last ? 0 : i + 1];
+      if (next.fresh) continue;
+      steps::Absence absence;
+      absence.buffer = b;
+      absence.evict_after = uses[i].op;
+      absence.use = absence.restore_at = next.op;
+      if (absence.use != absence.evict_after) all.push_back(absence);
+    }
+  }
+  return all;
 }
 
 }  // namespace mets::core

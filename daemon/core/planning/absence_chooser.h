@@ -30,6 +30,13 @@ std::vector<steps::Absence> ChooseAbsences(const StepProfile& profile,
                                            Bytes budget, const BusSpeed& bus,
                                            const VictimPolicy& policy);
 
+// Each absence that there can be: between any two uses of a buffer. Not sorted.
+std::vector<steps::Absence> AllAbsences(const StepProfile& profile);
+
+// Sorts by `use`, then by buffer, and says which of them are clean.
+void SortAbsences(const StepProfile& profile,
+                  std::vector<steps::Absence>* absences);
+
 // Resident bytes at each op under the absences: a buffer is away between its
 // last use and restore_at, both excluded.
 std::vector<Bytes> ResidentBytes(const StepProfile& profile,

@@ -1,9 +1,10 @@
 #include "daemon/core/planning/plan_timing.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <utility>
+
+#include "daemon/core/planning/plan_replay.h"
 
 namespace mets::core {
 namespace {
@@ -111,160 +112,13 @@ void ChooseTimes(const StepProfile& profile, Bytes budget, const BusSpeed& bus,
   }
 }
 
-namespace {
-
-// Follows a plan in time.
-class Replay {
- public:
-  Replay(const StepProfile& profile, Bytes budget, const BusSpeed& bus,
-         const std::vector<steps::Absence>& absences)
-      : profile_(profile),
-        budget_(budget),
-        bus_(bus),
-        absences_(absences),
-        by_evict_(profile.ops()),
-        by_use_(profile.ops()) {
-    used_ = ResidentBytes(profile, absences)[0];
-    for (const steps::Access& access : profile.program().ops[0].accesses) {
-      const bool fresh = access.kind == steps::AccessKind::kNew &&
-                         !profile.program().buffers[access.buffer].persistent;
-      if (fresh) used_ -= profile.size(access.buffer);
-    }
-    for (uint32_t i = 0; i < absences.size(); ++i) {
-      by_evict_[absences[i].evict_after].push_back(i);
-      if (absences[i].returns) by_use_[absences[i].use].push_back(i);
-    }
-    for (uint32_t i = 0; i < absences.size(); ++i) {
-      if (absences[i].returns) order_.push_back(i);
-    }
-    // Those whose copy belongs to the repetition before are there at first.
-    ready_.assign(absences.size(), 0);
-  }
-
-  // The time at which the repetition ends that begins now.
-  double Repeat() {
-    for (uint32_t op = 0; op < profile_.ops(); ++op) Step(op);
-    ++repetition_;
-    const double rest = profile_.duration() - profile_.end(profile_.ops() - 1);
-    now_ += std::max(0.0, rest);
-    return now_;
-  }
-
- private:
-  struct Leaving {
-    double at;
-    Bytes size;
-  };
-
-  // The earliest time from `from` on at which `size` bytes are free.
-  double WaitForRoom(Bytes size, double from) {
-    double at = from;
-    while (!leaving_.empty() &&
-           (leaving_.front().at <= from || used_ + size > budget_)) {
-      at = std::max(at, leaving_.front().at);
-      used_ -= leaving_.front().size;
-      leaving_.pop_front();
-    }
-    return at;
-  }
-
-  // Position of an op counted over all repetitions.
-  uint64_t Absolute(uint64_t repetition, uint32_t op) const {
-    return repetition * profile_.ops() + op;
-  }
-
-  // Starts copies back that may begin when `op` does, and that find room.
-  void StartRestores(uint32_t op, double now) {
-    const uint64_t here = Absolute(repetition_, op);
-    while (!order_.empty()) {
-      const uint64_t number = next_restore_ / order_.size();
-      const uint32_t i = order_[next_restore_ % order_.size()];
-      const steps::Absence& absence = absences_[i];
-      const bool before = absence.restore_at > absence.use;
-      if (before && number == 0) {  // Done in the repetition before the first.
-        ++next_restore_;
-        continue;
-      }
-      if (Absolute(before ? number - 1 : number, absence.restore_at) > here) {
-        return;
-      }
-      const Bytes size = profile_.size(absence.buffer);
-      const bool must = absence.use == op && number == repetition_;
-      const double room = WaitForRoom(size, std::max(now, in_free_));
-      if (!must && used_ + size > budget_) return;
-      used_ += size;
-      in_free_ = room + kLatency + Seconds(size, bus_.in);
-      ready_[i] = in_free_;
-      ++next_restore_;
-    }
-  }
-
-  void Step(uint32_t op) {
-    const double gap =
-        profile_.start(op) - (op == 0 ? 0 : profile_.end(op - 1));
-    double start = now_ + gap;
-    StartRestores(op, start);
-    for (uint32_t i : by_use_[op]) start = std::max(start, ready_[i]);
-    Bytes fresh;
-    for (const steps::Access& access : profile_.program().ops[op].accesses) {
-      if (access.kind == steps::AccessKind::kNew &&
-          !profile_.program().buffers[access.buffer].persistent) {
-        fresh += profile_.size(access.buffer);
-      }
-    }
-    if (!fresh.is_zero()) start = WaitForRoom(fresh, start);
-    used_ += fresh;
-    now_ = start + profile_.end(op) - profile_.start(op);
-    for (uint32_t i : by_evict_[op]) Leave(absences_[i]);
-    for (uint32_t b : profile_.program().ops[op].frees) {
-      const bool away = std::any_of(
-          absences_.begin(), absences_.end(),
-          [&](const steps::Absence& a) { return a.buffer == b && !a.returns; });
-      if (!profile_.program().buffers[b].persistent && !away) {
-        used_ -= profile_.size(b);
-      }
-    }
-  }
-
-  void Leave(const steps::Absence& absence) {
-    if (profile_.buffer(absence.buffer).uses.empty()) return;
-    const Bytes size = profile_.size(absence.buffer);
-    double at = now_;
-    if (!absence.clean) {
-      out_free_ =
-          std::max(out_free_, now_) + Seconds(size, bus_.out) + kLatency;
-      at = out_free_;
-    }
-    // Clean ones overtake.
-    auto place = leaving_.end();
-    while (place != leaving_.begin() && std::prev(place)->at > at) --place;
-    leaving_.insert(place, {at, size});
-  }
-
-  const StepProfile& profile_;
-  const Bytes budget_;
-  const BusSpeed bus_;
-  const std::vector<steps::Absence>& absences_;
-  std::vector<std::vector<uint32_t>> by_evict_, by_use_;
-  std::vector<uint32_t> order_;  // Of the copies back.
-  uint64_t next_restore_ = 0;
-  uint64_t repetition_ = 0;
-  std::vector<double> ready_;
-  std::deque<Leaving> leaving_;
-  Bytes used_;
-  double now_ = 0, in_free_ = 0, out_free_ = 0;
-};
-
-}  // namespace
-
 double EstimateDuration(const StepProfile& profile, Bytes budget,
                         const BusSpeed& bus,
                         const std::vector<steps::Absence>& absences) {
   constexpr int kSettling = 2;
-  Replay replay(profile, budget, bus, absences);
-  double before = 0;
-  for (int i = 0; i < kSettling; ++i) before = replay.Repeat();
-  return replay.Repeat() - before;
+  PlanReplay replay(profile, budget, bus, absences);
+  for (int i = 0; i < kSettling; ++i) replay.Repeat();
+  return replay.Repeat();
 }
 
 }  // namespace mets::core

@@ -1,13 +1,13 @@
 #include "daemon/core/planning/planner.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/core/planning/plan_search.h"
 #include "daemon/core/planning/plan_timing.h"
 #include "daemon/core/planning/step_profile.h"
 
@@ -71,6 +71,37 @@ steps::StepPlan PlanWithMargin(const StepProfile& profile, const PlanGoal& goal,
   return plan;
 }
 
+void AddPlans(const StepProfile& profile, const PlanGoal& goal,
+              const VictimPolicy& policy, std::vector<steps::StepPlan>* plans) {
+  for (double margin : kMargins) {
+    plans->push_back(PlanWithMargin(profile, goal, policy, margin));
+  }
+}
+
+// The fastest; of nearly equal ones, the one that moves least.
+const steps::StepPlan& Best(const std::vector<steps::StepPlan>& plans) {
+  absl::Duration best = absl::InfiniteDuration();
+  for (const steps::StepPlan& plan : plans)
+    best = std::min(best, plan.duration);
+  return *std::min_element(
+      plans.begin(), plans.end(),
+      [&](const steps::StepPlan& a, const steps::StepPlan& b) {
+        const bool slow_a = a.duration > best * kNearly;
+        const bool slow_b = b.duration > best * kNearly;
+        if (slow_a != slow_b) return slow_b;
+        return a.evicted + a.restored < b.evicted + b.restored;
+      });
+}
+
+steps::StepPlan Improved(const StepProfile& profile, const PlanGoal& goal,
+                         steps::StepPlan plan) {
+  double seconds = absl::ToDoubleSeconds(plan.duration);
+  ImprovePlan(profile, goal.budget, goal.bus, &plan.absences, &seconds);
+  plan.duration = absl::Seconds(seconds);
+  CountBytes(profile, &plan);
+  return plan;
+}
+
 }  // namespace
 
 absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
@@ -93,22 +124,13 @@ absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
   const FarthestUse farthest;
   const LongestAbsence longest;
   std::vector<steps::StepPlan> plans;
-  absl::Duration best = absl::InfiniteDuration();
-  for (const VictimPolicy* choice : std::initializer_list<const VictimPolicy*>{
-           &policy, &farthest, &longest}) {
-    for (double margin : kMargins) {
-      plans.push_back(PlanWithMargin(profile, goal, *choice, margin));
-      best = std::min(best, plans.back().duration);
-    }
-  }
-  return *std::min_element(
-      plans.begin(), plans.end(),
-      [&](const steps::StepPlan& a, const steps::StepPlan& b) {
-        const bool slow_a = a.duration > best * kNearly;
-        const bool slow_b = b.duration > best * kNearly;
-        if (slow_a != slow_b) return slow_b;
-        return a.evicted + a.restored < b.evicted + b.restored;
-      });
+  AddPlans(profile, goal, farthest, &plans);
+  AddPlans(profile, goal, longest, &plans);
+  steps::StepPlan without = Improved(profile, goal, Best(plans));
+  AddPlans(profile, goal, policy, &plans);
+  const steps::StepPlan with = Improved(profile, goal, Best(plans));
+  const std::vector<steps::StepPlan> two = {with, std::move(without)};
+  return Best(two);
 }
 
 PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy) {

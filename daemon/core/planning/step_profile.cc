@@ -7,7 +7,9 @@
 namespace mets::core {
 
 StepProfile::StepProfile(const steps::StepProgram& program)
-    : program_(program), buffers_(program.buffers.size()) {
+    : program_(program),
+      buffers_(program.buffers.size()),
+      within_(steps::AllocatedWithin(program)) {
   Bytes live;
   for (const steps::StepBuffer& buffer : program.buffers) {
     if (buffer.persistent) live += buffer.size;
@@ -15,27 +17,29 @@ StepProfile::StepProfile(const steps::StepProgram& program)
   double clock = 0;
   for (uint32_t op = 0; op < ops(); ++op) {
     const steps::StepOp& step_op = program.ops[op];
-    Bytes touched;
+    Bytes touched, fresh;
     for (const steps::Access& access : step_op.accesses) {
       std::vector<Use>& uses = buffers_[access.buffer].uses;
       const bool writes = access.kind != steps::AccessKind::kRead;
-      if (!uses.empty() && uses.back().op == op) {
-        uses.back().writes |= writes;
+      const bool is_new = access.kind == steps::AccessKind::kNew;
+      if (is_new && frees(access.buffer)) fresh += size(access.buffer);
+      if (uses.empty() || uses.back().op != op) {
+        uses.push_back({op, writes, is_new});
+        touched += size(access.buffer);
         continue;
       }
-      uses.push_back({op, writes});
-      touched += size(access.buffer);
-      if (access.kind == steps::AccessKind::kNew &&
-          !program.buffers[access.buffer].persistent) {
-        live += size(access.buffer);
-      }
+      if (uses.back().fresh != is_new) touched += size(access.buffer);
+      uses.back().writes |= writes;
+      uses.back().fresh &= is_new;
     }
+    fresh_.push_back(fresh);
+    live += fresh;
     largest_op_ = std::max(largest_op_, touched);
     live_.push_back(live);
     peak_ = std::max(peak_, live);
     for (uint32_t b : step_op.frees) {
       buffers_[b].free_after = op;
-      if (!program.buffers[b].persistent) live -= size(b);
+      if (frees(b)) live -= size(b);
     }
     start_.push_back(std::max(clock, absl::ToDoubleSeconds(step_op.start)));
     clock = start_.back() + absl::ToDoubleSeconds(step_op.busy);

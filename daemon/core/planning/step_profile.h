@@ -14,12 +14,13 @@ namespace mets::core {
 struct Use {
   uint32_t op = 0;
   bool writes = false;
+  bool fresh = false;  // The op allocates it, and needs nothing it had before.
 };
 
 // Of one logical buffer.
 struct BufferProfile {
   std::vector<Use> uses;    // Ascending; one for each op that touches it.
-  uint32_t free_after = 0;  // The op behind which it is freed (not persistent).
+  uint32_t free_after = 0;  // The op behind which it is freed, if it is.
 };
 
 // Immutable. Borrows the program, which must outlive it.
@@ -31,6 +32,10 @@ class StepProfile {
   uint32_t ops() const { return static_cast<uint32_t>(program_.ops.size()); }
   const BufferProfile& buffer(uint32_t b) const { return buffers_[b]; }
   Bytes size(uint32_t b) const { return program_.buffers[b].size; }
+  // Whether its memory, or what it had before, is freed within the step.
+  bool frees(uint32_t b) const { return within_[b]; }
+  // Bytes that the op allocates.
+  Bytes fresh(uint32_t op) const { return fresh_[op]; }
 
   // Bytes that live while an op runs: what it allocates included, what is freed
   // behind it too.
@@ -59,7 +64,8 @@ class StepProfile {
  private:
   const steps::StepProgram& program_;
   std::vector<BufferProfile> buffers_;
-  std::vector<Bytes> live_;
+  std::vector<bool> within_;  // AllocatedWithin
+  std::vector<Bytes> live_, fresh_;
   std::vector<double> start_, end_;
   double duration_ = 0;
   Bytes peak_, largest_op_;

@@ -152,6 +152,9 @@ TEST(StepRecorderTest, ReplacedVariableIsOneBuffer) {
   ASSERT_TRUE(logical.has_value());
   EXPECT_TRUE(job.recorder.program()->buffers[*logical].persistent);
   EXPECT_EQ(job.recorder.KeyOf(*logical), variable);
+  const std::vector<bool> within = AllocatedWithin(*job.recorder.program());
+  EXPECT_TRUE(within[*logical]);
+  EXPECT_FALSE(within[*job.recorder.LogicalOf(job.weights[0])]);
   for (int i = 0; i < 10; ++i) step();
   EXPECT_EQ(job.recorder.LogicalOf(variable), logical);
   EXPECT_EQ(job.recorder.version(), version);

@@ -67,6 +67,13 @@ class PlanKeeperTest : public ::testing::Test {
     cluster_.Pump();
     return buffers;
   }
+  // And one of 8 MiB more that is the step's first too.
+  void FillAhead(FakeSession& s) {
+    Fill(s);
+    const BufferId before = cluster_.Alloc(s, MiB(8));
+    cluster_.Pump();
+    s.buffers.at(before).logical = 1;
+  }
   steps::StepPlan Away(std::vector<uint32_t> buffers) const {
     steps::StepPlan plan;
     plan.signature = kSignature;
@@ -173,13 +180,25 @@ TEST_F(PlanKeeperTest, APlanThatMovesTooMuchBesideAHigherClassEnds) {
 // As what an input pipeline has loaded for the next step.
 TEST_F(PlanKeeperTest, WhatHasASuccessorButLivesTakesOfItsMemory) {
   FakeSession& s = cluster_.Open("a");
-  Fill(s);
-  const BufferId before = cluster_.Alloc(s, MiB(8));
-  cluster_.Pump();
-  s.buffers.at(before).logical = 1;
+  FillAhead(s);
   Train(s);
   ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
   EXPECT_LE(cluster_.plan_tasks.front().budget, MiB(64 - 8));
+}
+
+// The program knows that both live for a moment.
+TEST_F(PlanKeeperTest, WhatTheStepReplacesJustNowCountsOnce) {
+  FakeSession& s = cluster_.Open("a");
+  FillAhead(s);
+  StepNeed need;
+  need.session = s.id;
+  need.peak = kSize * 6;
+  need.persistent = kSize * 5;  // As the program says.
+  need.step = absl::Milliseconds(50);
+  cluster_.Send(s, need);
+  Train(s);
+  ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
+  EXPECT_GE(cluster_.plan_tasks.front().budget, MiB(62));
 }
 
 TEST_F(PlanKeeperTest, AStepThatFitsGetsNone) {
