@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/admin_client.h"
 #include "client/ctl/bench/bench_command.h"
+#include "client/ctl/doctor/doctor_command.h"
 #include "client/ctl/operator_commands.h"
 #include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
@@ -32,6 +33,8 @@ struct Arguments {
   RecordOptions record;
   double record_seconds = 0;
   BenchOptions bench;
+  DoctorOptions doctor;
+  ReportOptions report;
 };
 
 absl::Status Show(const Arguments& arguments, Parts parts) {
@@ -142,6 +145,32 @@ CLI::App* AddBench(CLI::App& app, Arguments* arguments) {
   return command;
 }
 
+CLI::App* AddDoctor(CLI::App& app, Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Look for what is wrong, and say what to do about it");
+  command
+      ->add_option("--python", arguments->doctor.python,
+                   "The jobs' Python; default python3")
+      ->type_name("PROGRAM");
+  command->add_flag("--json", arguments->doctor.json, "Print JSON");
+  return command;
+}
+
+CLI::App* AddReport(CLI::App& app, Arguments* arguments) {
+  CLI::App* command = app.add_subcommand(
+      "report", "Pack what whoever is to help needs to know");
+  ReportOptions& report = arguments->report;
+  command->add_option("--out", report.out, "The archive (.tar.gz)")
+      ->type_name("FILE");
+  command
+      ->add_option("--config", report.config,
+                   "metsd's configuration; default /etc/mets/metsd.toml")
+      ->type_name("FILE");
+  command->add_option("--python", report.python, "As for doctor")
+      ->type_name("PROGRAM");
+  return command;
+}
+
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
   std::fprintf(stderr, "metsctl: %s\n", std::string(status.message()).c_str());
@@ -168,6 +197,8 @@ int RunMetsctl(int argc, const char* const* argv) {
   CLI::App* record = AddRecord(app, &arguments);
   CLI::App* bench = AddBench(app, &arguments);
   OperatorCommands operate(app);
+  CLI::App* doctor = AddDoctor(app, &arguments);
+  CLI::App* report = AddReport(app, &arguments);
   // CLI11 reports by exceptions; they end here.
   try {
     app.parse(argc, argv);
@@ -178,6 +209,14 @@ int RunMetsctl(int argc, const char* const* argv) {
   if (devices->parsed()) return Report(Show(arguments, {true, false, false}));
   if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
   if (limit->parsed()) return Report(SetLimit(arguments));
+  if (doctor->parsed()) {
+    return Report(
+        DoctorCommand(arguments.doctor, FindRunDir(arguments.run_dir)));
+  }
+  if (report->parsed()) {
+    return Report(
+        ReportCommand(arguments.report, FindRunDir(arguments.run_dir)));
+  }
   if (operate.parsed()) {
     return Report(operate.Run(FindRunDir(arguments.run_dir)));
   }

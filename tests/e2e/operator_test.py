@@ -1,8 +1,16 @@
-"""metsctl's verbs on real processes: drain, pause, resume, evict and kill."""
+"""metsctl's verbs on real processes: drain, pause, resume, evict, kill,
+doctor and report."""
 
+import json
+import os
+import pathlib
 import signal
 import subprocess
+import sys
+import tarfile
+import tempfile
 import unittest
+import unittest.mock
 
 import harness
 
@@ -83,6 +91,36 @@ class Operator(unittest.TestCase):
         goes_on(job)
         self.daemon.ctl("undrain", "host0")
         self.start("b")
+
+    def test_doctor_finds_what_is_wrong(self):
+        python = ["--python", sys.executable]
+        found = json.loads(self.daemon.ctl("doctor", "--json", *python).stdout)
+        subjects = {finding["subject"] for finding in found}
+        self.assertLessEqual({"sockets", "metsd", "device", "host memory",
+                              "huge pages", "GPU driver", "plug-in"}, subjects)
+        self.daemon.process.terminate()
+        self.daemon.process.wait(timeout=20)
+        done = self.daemon.ctl("doctor", *python, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("WRONG  sockets", done.stdout)
+        self.assertIn("systemctl start metsd", done.stdout)
+
+    def test_report_has_what_helps_and_no_secrets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = f"{folder}/report.tar.gz"
+            with unittest.mock.patch.dict(os.environ, {"TOKEN": "secret-4711"}):
+                self.daemon.ctl("report", "--out", out)
+            with tarfile.open(out) as archive:
+                text = {pathlib.PurePath(member.name).name:
+                        archive.extractfile(member).read().decode()
+                        for member in archive if member.isfile()}
+        self.assertEqual(json.loads(text["status.json"])["devices"][0]["id"],
+                         "host0")
+        self.assertIn("sockets", text["doctor.txt"])
+        self.assertIn("MemAvailable", text["meminfo.txt"])
+        self.assertLessEqual({"metsd.log", "metsd.toml", "versions.txt"},
+                             set(text))
+        self.assertNotIn("secret-4711", "".join(text.values()))
 
     def test_errors_name_what_there_is(self):
         self.start("a")

@@ -25,6 +25,11 @@ absl::StatusOr<Bytes> CudaDeviceFreeBytes(const std::string& id) {
   return FreeCudaMemory(id);
 }
 
+absl::StatusOr<std::vector<CudaProcess>> CudaDeviceProcesses(
+    const std::string& id) {
+  return CudaProcessesOf(id);
+}
+
 absl::StatusOr<std::unique_ptr<PoolDriver>> OpenCudaPool(const std::string& id,
                                                          Bytes total) {
   METS_ASSIGN_OR_RETURN(const CudaApi* api, LoadCudaApi());

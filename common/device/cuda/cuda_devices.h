@@ -32,6 +32,15 @@ absl::StatusOr<std::vector<CudaDeviceInfo>> ListCudaDevices();
 // driver's management library, is not there.
 absl::StatusOr<Bytes> CudaDeviceFreeBytes(const std::string& id);
 
+// A process that computes on a device.
+struct CudaProcess {
+  int pid = 0;
+  Bytes used;  // Of the device; what METS lends it is not counted.
+};
+// Those that this process's pid namespace shows. Errors as above.
+absl::StatusOr<std::vector<CudaProcess>> CudaDeviceProcesses(
+    const std::string& id);
+
 // The daemon's view of a device of which METS may use `total`. Makes no
 // context.
 absl::StatusOr<std::unique_ptr<PoolDriver>> OpenCudaPool(const std::string& id,

@@ -20,6 +20,11 @@ absl::StatusOr<Bytes> CudaDeviceFreeBytes(const std::string&) {
   return NotBuilt();
 }
 
+absl::StatusOr<std::vector<CudaProcess>> CudaDeviceProcesses(
+    const std::string&) {
+  return NotBuilt();
+}
+
 absl::StatusOr<std::unique_ptr<PoolDriver>> OpenCudaPool(const std::string&,
                                                          Bytes) {
   return NotBuilt();

@@ -13,6 +13,12 @@ using NvmlDevice = struct NvmlDeviceStruct*;
 struct NvmlMemory {
   unsigned long long total, free, used;
 };
+struct NvmlProcess {
+  unsigned int pid;
+  unsigned long long used;
+  unsigned int gpu_instance, compute_instance;
+};
+constexpr unsigned long long kNvmlUnknown = ~0ULL;
 constexpr int kNvmlSuccess = 0;
 constexpr int kNvmlNotFound = 6;
 
@@ -20,6 +26,7 @@ struct Nvml {
   int (*init)();
   int (*device_by_uuid)(const char*, NvmlDevice*);
   int (*memory_info)(NvmlDevice, NvmlMemory*);
+  int (*processes)(NvmlDevice, unsigned int*, NvmlProcess*);
   const char* (*error_text)(int);
 
   absl::Status StatusOf(int result, const char* call) const {
@@ -48,6 +55,7 @@ absl::StatusOr<const Nvml*> Load() {
   load("nvmlInit_v2", nvml->init);
   load("nvmlDeviceGetHandleByUUID", nvml->device_by_uuid);
   load("nvmlDeviceGetMemoryInfo", nvml->memory_info);
+  load("nvmlDeviceGetComputeRunningProcesses_v3", nvml->processes);
   load("nvmlErrorString", nvml->error_text);
   if (!complete) {
     return absl::FailedPreconditionError("libnvidia-ml.so.1 is too old");
@@ -56,19 +64,48 @@ absl::StatusOr<const Nvml*> Load() {
   return nvml;
 }
 
+struct Found {
+  const Nvml* nvml;
+  NvmlDevice device;
+};
+
+absl::StatusOr<Found> Find(const std::string& uuid) {
+  static const auto& nvml = *new absl::StatusOr<const Nvml*>(Load());
+  if (!nvml.ok()) return nvml.status();
+  Found found = {*nvml, nullptr};
+  METS_RETURN_IF_ERROR(found.nvml->StatusOf(
+      found.nvml->device_by_uuid(uuid.c_str(), &found.device),
+      "nvmlDeviceGetHandleByUUID"));
+  return found;
+}
+
 }  // namespace
 
 absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid) {
-  static const auto& nvml = *new absl::StatusOr<const Nvml*>(Load());
-  if (!nvml.ok()) return nvml.status();
-  NvmlDevice device;
-  METS_RETURN_IF_ERROR(
-      (*nvml)->StatusOf((*nvml)->device_by_uuid(uuid.c_str(), &device),
-                        "nvmlDeviceGetHandleByUUID"));
+  METS_ASSIGN_OR_RETURN(const Found found, Find(uuid));
   NvmlMemory memory;
-  METS_RETURN_IF_ERROR((*nvml)->StatusOf((*nvml)->memory_info(device, &memory),
-                                         "nvmlDeviceGetMemoryInfo"));
+  METS_RETURN_IF_ERROR(
+      found.nvml->StatusOf(found.nvml->memory_info(found.device, &memory),
+                           "nvmlDeviceGetMemoryInfo"));
   return Bytes(static_cast<int64_t>(memory.free));
+}
+
+absl::StatusOr<std::vector<CudaProcess>> CudaProcessesOf(
+    const std::string& uuid) {
+  METS_ASSIGN_OR_RETURN(const Found found, Find(uuid));
+  std::vector<NvmlProcess> infos(1024);
+  unsigned int count = infos.size();
+  METS_RETURN_IF_ERROR(found.nvml->StatusOf(
+      found.nvml->processes(found.device, &count, infos.data()),
+      "nvmlDeviceGetComputeRunningProcesses"));
+  std::vector<CudaProcess> processes;
+  for (unsigned int i = 0; i < count; ++i) {
+    const bool known = infos[i].used != kNvmlUnknown;
+    processes.push_back(
+        {static_cast<int>(infos[i].pid),
+         Bytes(known ? static_cast<int64_t>(infos[i].used) : 0)});
+  }
+  return processes;
 }
 
 }  // namespace mets

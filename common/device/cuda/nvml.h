@@ -3,9 +3,11 @@
 #define METS_COMMON_DEVICE_CUDA_NVML_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/bytes.h"
+#include "common/device/cuda/cuda_devices.h"
 
 namespace mets {
 
@@ -14,6 +16,10 @@ namespace mets {
 // saying what to do, when that is not there (a container without the 'utility'
 // capability); NOT_FOUND for an unknown UUID.
 absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid);
+
+// Processes that compute on a device. Errors as above.
+absl::StatusOr<std::vector<CudaProcess>> CudaProcessesOf(
+    const std::string& uuid);
 
 }  // namespace mets
 
