@@ -2,14 +2,18 @@
 two running trainings, stop. Needs tests/ops/setup.sh once."""
 
 import json
+import pathlib
 import random
 import re
 import shutil
 import subprocess
+import sys
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
 import containers
+import documents
 from containers import MODULES, ROOT, text_of, wait_for
 
 UNIT = containers.BUILD / "systemd" / "metsd.service"
@@ -187,6 +191,16 @@ class Systemd(unittest.TestCase):
         self.assertLess(max(grants) - usual, 2.0)
         device = self.status()["devices"][0]
         self.assertEqual(device["free_bytes"], POOL)
+
+    def test_6_the_guides_commands_for_root(self):
+        """But for cmake's, which the image and install_test ran."""
+        for guide in ("install", "upgrade"):
+            lines = documents.commands(guide, "root")
+            self.assertTrue(lines)
+            for line in lines:
+                if not line.startswith("cmake "):
+                    self.machine.run("sh", "-ec", line)
+        self.assertEqual(self.systemctl("is-active", "metsd"), "active")
 
     def test_9_it_stops_and_leaves_nothing(self):
         self.systemctl("stop", "metsd")

@@ -1,0 +1,18 @@
+"""The commands in documents: fenced blocks whose first line is ```sh KIND.
+
+No kind: any user's. jobs: a job `first` runs on host0. root: as root on a machine
+with systemd. build: build METS."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+GUIDES = ("install", "first_shared_job", "tune", "upgrade", "troubleshoot")
+
+
+def commands(guide, kind=""):
+    """The lines of all blocks of that kind in docs/GUIDE.md."""
+    text = (ROOT / "docs" / f"{guide}.md").read_text()
+    blocks = re.findall(rf"^```sh{' ' + kind if kind else ''}\n(.*?)^```$",
+                        text, re.M | re.S)
+    return [line for block in blocks for line in block.splitlines() if line]
