@@ -1,6 +1,8 @@
 #include "client/ctl/status_text.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +44,17 @@ Json ToJson(const v1::DeviceStatus& d) {
           {"sharing_mode", ModeName(d.sharing_mode())},
           {"turns_total", d.turns_total()},
           {"quanta_total", d.quanta_total()},
-          {"drained", d.drained()}};
+          {"drained", d.drained()},
+          {"pinned_bytes", d.pinned_bytes()},
+          {"copied_out_bytes_total", d.copied_out_bytes_total()},
+          {"copied_in_bytes_total", d.copied_in_bytes_total()},
+          {"handover_bytes_total", d.handover_bytes_total()},
+          {"handover_seconds_total", d.handover_seconds_total()}};
+}
+
+Json Failures(const v1::JobStatus& job) {
+  const auto& counts = job.failures_total();
+  return std::map<std::string, uint64_t>(counts.begin(), counts.end());
 }
 
 Json ToJson(const v1::JobStatus& j) {
@@ -75,7 +87,16 @@ Json ToJson(const v1::JobStatus& j) {
           {"gate_wait_seconds_total", j.gate_wait_seconds_total()},
           {"steps", j.steps()},
           {"step_seconds", j.step_seconds()},
-          {"paused", j.paused()}};
+          {"paused", j.paused()},
+          {"clean_evictions_total", j.clean_evictions_total()},
+          {"restore_stall_seconds_total", j.restore_stall_seconds_total()},
+          {"step_seconds_total", j.step_seconds_total()},
+          {"step_wait_seconds_total", j.step_wait_seconds_total()},
+          {"recent_step_seconds", j.recent_step_seconds()},
+          {"uncontended_step_seconds", j.uncontended_step_seconds()},
+          {"slowdown", j.slowdown()},
+          {"waiting_seconds", j.waiting_seconds()},
+          {"failures_total", Failures(j)}};
 }
 
 template <typename Rows>

@@ -38,9 +38,11 @@ void Admission::AddNew(Bytes bytes) {
 
 absl::Status Admission::Run(absl::Time deadline) {
   const WaitClock::Wait wait(device_.waits_);
+  std::optional<WaitClock::Wait> stall;
   missing_new_ = new_ranges_;
   bool token = unknown_ && device_.tight();
   for (int round = 0;;) {
+    if (!stall.has_value() && SomethingAway()) stall.emplace(device_.stalls_);
     absl::Status status = PinResident();
     const bool have_token = op_->tokens > 0;
     const bool tries = status.ok() && (have_token || !token);
@@ -76,6 +78,12 @@ absl::Status Admission::Run(absl::Time deadline) {
       return status;
     }
   }
+}
+
+bool Admission::SomethingAway() const {
+  return std::any_of(targets_.begin(), targets_.end(), [](const Target& t) {
+    return !t.pinned && !IsResident(t.buffer->word.phase());
+  });
 }
 
 absl::Status Admission::PinResident() {

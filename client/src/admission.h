@@ -61,6 +61,8 @@ class Admission {
 
   // While it waits, it keeps what it has.
   bool keeps() const { return op_->tokens > 0 && !let_go_; }
+  // A buffer of the op is not resident, or just coming back.
+  bool SomethingAway() const;
   absl::Status PinResident();
   // Memory for everything that is missing; false leaves `shortfall_`.
   bool Reserve();

@@ -381,7 +381,11 @@ class Device {
   void FillReport(Buffer* buffer, const ReportedBuffer& now,
                   v1::BufferReport* report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillTotals(v1::Totals* totals);
+  v1::Totals CurrentTotals() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // They count as reported then.
+  void FillTotals(v1::Totals* totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counters have changed, and it is time to say so.
+  bool TotalsDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Bytes CachedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The training step (device_steps.cc).
@@ -418,6 +422,7 @@ class Device {
 
   StreamTable streams_{*driver_};
   WaitClock waits_;
+  WaitClock stalls_;  // The part of them in which buffers had to come back.
   Gate gate_;
   StepWatch step_watch_;
   std::atomic<bool> hinted_{false};  // The program says where steps end.
@@ -446,6 +451,8 @@ class Device {
   std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);
+  std::string reported_totals_ ABSL_GUARDED_BY(mutex_);
+  uint32_t totals_told_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
   // Last: their threads end before the rest goes.
   StreamDrainer drainer_;

@@ -29,6 +29,7 @@ absl::Status Device::EnterSection() {
   if (counted) gate_.Enter();
   if (options_.gated && away_.load(std::memory_order_relaxed) > 0) {
     const WaitClock::Wait wait(waits_);
+    const WaitClock::Wait stall(stalls_);
     absl::Status status = Homecoming(*this, absl::Now() + options_.wait).Run();
     if (!status.ok()) {
       if (counted) gate_.Leave();

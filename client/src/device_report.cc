@@ -10,6 +10,8 @@ namespace {
 // Keeps messages far below 1 MiB.
 constexpr int kBuffersPerMessage = 8000;
 constexpr int kChunksPerMessage = 50000;
+// Counters that have changed, and nothing else, are reported so often.
+constexpr uint32_t kTotalsPeriodMs = 500;
 
 v1::Mobility ToProto(Mobility mobility) {
   switch (mobility) {
@@ -29,14 +31,34 @@ Bytes Device::CachedBytes() const {
   return chunks_.held_bytes() - buffer_bytes_;
 }
 
-void Device::FillTotals(v1::Totals* totals) {
+v1::Totals Device::CurrentTotals() {
+  v1::Totals message;
+  v1::Totals* totals = &message;
   totals->set_evicted_bytes(totals_.evicted_bytes);
   totals->set_restored_bytes(totals_.restored_bytes);
   totals->set_evictions(totals_.evictions);
   totals->set_restores(totals_.restores);
   totals->set_unobserved_accesses(totals_.unobserved_accesses);
+  totals->set_clean_evictions(totals_.clean_evictions);
+  totals->set_restore_stall_us(absl::ToInt64Microseconds(stalls_.waited()));
+  const StepMeter::Totals& steps = step_meter_.totals();
+  totals->set_steps(steps.steps);
+  totals->set_step_us(absl::ToInt64Microseconds(steps.time));
+  totals->set_step_wait_us(absl::ToInt64Microseconds(steps.wait));
   totals->set_peak_live_bytes(peak_live_bytes_);
   totals->set_peak_resident_bytes(peak_buffer_bytes_.count());
+  return message;
+}
+
+void Device::FillTotals(v1::Totals* totals) {
+  *totals = CurrentTotals();
+  reported_totals_ = totals->SerializeAsString();
+  totals_told_ms_ = CoarseNowMs();
+}
+
+bool Device::TotalsDue() {
+  return CoarseNowMs() - totals_told_ms_ >= kTotalsPeriodMs &&
+         CurrentTotals().SerializeAsString() != reported_totals_;
 }
 
 ReportedBuffer Device::Describe(Buffer* buffer, uint64_t epoch) {
@@ -119,7 +141,8 @@ bool Device::ReportChanges(ReportScope scope) {
     message = v1::ClientMessage();
     changes = message.mutable_buffer_changes();
   }
-  if (changes->buffers_size() == 0 && CachedBytes() == reported_cached_) {
+  if (changes->buffers_size() == 0 && CachedBytes() == reported_cached_ &&
+      !TotalsDue()) {
     return false;
   }
   reported_cached_ = CachedBytes();

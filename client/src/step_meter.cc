@@ -18,18 +18,25 @@ bool StepMeter::Unsettled(Bytes peak) {
   return !told_.has_value() && steps::Differ(last, peak, peak);
 }
 
+void StepMeter::Count(absl::Duration time, absl::Duration wait) {
+  ++totals_.steps;
+  // The clock may have been set back.
+  totals_.time += std::max(time, wait);
+  totals_.wait += wait;
+}
+
 std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
                                                    absl::Duration waited) {
   const std::optional<absl::Time> began = std::exchange(began_, now);
-  const absl::Duration waited_before = std::exchange(waited_before_, waited);
+  const absl::Duration wait = waited - std::exchange(waited_before_, waited);
+  if (began.has_value()) Count(now - *began, wait);
   Need need;
   need.peak = std::max(std::exchange(peak_, live), live);
   need.persistent = live;
   if (!began.has_value() || need.peak.is_zero()) return std::nullopt;
   if (cautious_ && Unsettled(need.peak)) return std::nullopt;
   need.peak = std::max(need.peak, highest_peak_);
-  need.step =
-      std::max(absl::Microseconds(1), now - *began - (waited - waited_before));
+  need.step = std::max(absl::Microseconds(1), now - *began - wait);
   if (told_.has_value()) {
     const bool peak = steps::Differ(told_->peak, need.peak, need.peak);
     if (!peak &&

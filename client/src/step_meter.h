@@ -2,6 +2,7 @@
 #ifndef METS_CLIENT_SRC_STEP_METER_H_
 #define METS_CLIENT_SRC_STEP_METER_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/time/time.h"
@@ -34,10 +35,18 @@ class StepMeter {
   // most ten times a second, unless the peak has grown: steps may be short.
   std::optional<Need> StepEnds(absl::Time now, Bytes live,
                                absl::Duration waited);
+  // Steps that have ended, from one end to the next, and what they took.
+  struct Totals {
+    uint64_t steps = 0;
+    absl::Duration time;  // Waits included.
+    absl::Duration wait;  // Of that.
+  };
+  const Totals& totals() const { return totals_; }
   // The daemon knows nothing.
   void Forget() { told_.reset(); }
 
  private:
+  void Count(absl::Duration time, absl::Duration wait);
   // Whether the peak is not to be trusted yet.
   bool Unsettled(Bytes peak);
 
@@ -46,6 +55,7 @@ class StepMeter {
   Bytes last_peak_, highest_peak_;
   std::optional<absl::Time> began_;
   absl::Duration waited_before_;
+  Totals totals_;
   std::optional<Need> told_;
   absl::Time told_at_;
 };

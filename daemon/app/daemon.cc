@@ -111,6 +111,7 @@ Daemon::Daemon(Config config, spdlog::logger& log)
 Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Init() {
+  started_ = clock_.Now();
   METS_RETURN_IF_ERROR(transport::PrepareRunDir(config_.run_dir));
   METS_RETURN_IF_ERROR(CheckListeners(config_));
   METS_RETURN_IF_ERROR(transport::ClearSocketPath(
@@ -136,7 +137,8 @@ absl::Status Daemon::Init() {
   writer_->Changed(/*urgent=*/true);
   if (config_.metrics_address.empty()) return absl::OkStatus();
   METS_ASSIGN_OR_RETURN(metrics_, telemetry::MetricsServer::Start(
-                                      config_.metrics_address, *engine_));
+                                      config_.metrics_address, *engine_,
+                                      {VersionText(), started_}));
   return absl::OkStatus();
 }
 

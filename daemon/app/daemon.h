@@ -64,6 +64,7 @@ class Daemon {
   Config config_;
   spdlog::logger& log_;
   const RealClock clock_;
+  absl::Time started_;
   Epoch epoch_;
   bool stopped_ = false;
   // Until the sockets are ours, the state file is another daemon's.

@@ -63,7 +63,9 @@ bool Engine::AnswersWithin(absl::Duration time) {
 
 core::Status Engine::GetStatus() const {
   absl::MutexLock lock(&core_mutex_);
-  return core_->GetStatus();
+  core::Status status = core_->GetStatus();
+  status.decisions = decisions_;
+  return status;
 }
 
 bool Engine::Await(std::vector<core::Input>* inputs) {
@@ -100,7 +102,9 @@ void Engine::StepAll(const std::vector<core::Input>& inputs) {
     std::vector<core::Action> actions;
     {
       absl::MutexLock lock(&core_mutex_);
-      actions = core_->Step(clock_.Now(), input);
+      const absl::Time begin = clock_.Now();
+      actions = core_->Step(begin, input);
+      decisions_.Add(clock_.Now() - begin);
     }
     changed = changed || ChangesHoldings(input);
     urgent = urgent || std::holds_alternative<core::SessionOpened>(input);

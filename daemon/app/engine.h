@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "daemon/core/core.h"
+#include "daemon/core/costs/duration_histogram.h"
 #include "daemon/core/ports.h"
 
 namespace mets::app {
@@ -61,6 +62,7 @@ class Engine : public core::InputSink, public core::StatusSource {
 
   mutable absl::Mutex core_mutex_;
   std::unique_ptr<core::Core> core_ ABSL_GUARDED_BY(core_mutex_);
+  core::DecisionHistogram decisions_ ABSL_GUARDED_BY(core_mutex_);
 
   absl::Mutex queue_mutex_;
   std::vector<core::Input> queue_ ABSL_GUARDED_BY(queue_mutex_);

@@ -175,6 +175,27 @@ Deny DenyOverdue(const State& state, size_t device, const Request& request,
       HolderLines(state, device), advice, false);
 }
 
+Failure FailureOf(const State& state, size_t index, const Request& request,
+                  const Job& job) {
+  const Device& device = state.devices[index];
+  if (request.overdraft && !request.has_token) return Failure::kTimeout;
+  if (AtLimit(state, index, request, job)) return Failure::kLimit;
+  if (!device.create_error.empty()) return Failure::kDevice;
+  switch (device.obstacle) {
+    case Obstacle::kSwapFull:
+      return Failure::kSwapFull;
+    case Obstacle::kPinned:
+      return Failure::kPinned;
+    case Obstacle::kProtected:
+      return Failure::kGuarantee;
+    case Obstacle::kSilent:
+      return Failure::kUnresponsive;
+    case Obstacle::kNone:
+      break;
+  }
+  return Failure::kTimeout;
+}
+
 Deny DenyLargerThanPool(const State& state, size_t device, RequestId id,
                         const Session& session, Bytes total) {
   return MakeDeny(

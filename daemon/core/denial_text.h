@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/core/costs/failure.h"
 #include "daemon/core/state.h"
 
 namespace mets::core {
@@ -22,6 +23,10 @@ std::vector<std::string> HolderLines(const State& state, size_t device);
 // what was asked, how long it waited, why, the holders, what to do.
 Deny DenyOverdue(const State& state, size_t device, const Request& request,
                  const Session& session);
+
+// Why it is denied, for the counters.
+Failure FailureOf(const State& state, size_t device, const Request& request,
+                  const Job& job);
 
 // A request larger than the pool, or than its job's limit.
 Deny DenyLargerThanPool(const State& state, size_t device, RequestId id,

@@ -4,6 +4,8 @@
 #include <limits>
 #include <set>
 
+#include "daemon/core/costs/report_costs.h"
+
 namespace mets::core {
 namespace {
 
@@ -61,7 +63,7 @@ void NoteTotals(State& state, size_t device, Session& session,
                 const Totals& totals) {
   Holding& holding = session.holdings[device];
   const Totals before = holding.totals;
-  RaiseTotals(totals, &holding.totals);
+  NoteCosts(state, device, session, totals);
   const Bytes most = Carried(state, device, holding);
   const Bytes evicted = std::min(most, holding.totals.evicted - before.evicted);
   const Bytes restored =
@@ -79,11 +81,15 @@ void NoteStep(State& state, size_t device, const Session& session,
   step.signature = progress.signature;
   step.steps = progress.steps;
   step.duration = progress.duration;
-  step.alone = true;
-  for (const auto& [id, other] : state.sessions.all()) {
-    step.alone &= id == session.id || !Computes(state, device, other);
-  }
+  step.alone = ComputesAlone(state, device, session);
   state.devices[device].pacer.OnStep(session.job->priority, step);
+}
+
+bool ComputesAlone(const State& state, size_t device, const Session& session) {
+  for (const auto& [id, other] : state.sessions.all()) {
+    if (id != session.id && Computes(state, device, other)) return false;
+  }
+  return true;
 }
 
 absl::Time MovesFrom(const State& state, size_t device, int priority) {

@@ -24,6 +24,9 @@ void NoteTotals(State& state, size_t device, Session& session,
 void NoteStep(State& state, size_t device, const Session& session,
               const StepProgress& progress);
 
+// Nobody but the session computes on the device.
+bool ComputesAlone(const State& state, size_t device, const Session& session);
+
 // When orders for the class may go on: InfinitePast when at once.
 absl::Time MovesFrom(const State& state, size_t device, int priority);
 // How many bytes a second may move for the class.

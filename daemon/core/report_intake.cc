@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/core/costs/report_costs.h"
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/plan_slots.h"
 #include "daemon/core/session_exit.h"
@@ -74,6 +75,7 @@ void ReportIntake::OnRelease(const Release& input) {
   }
   if (Order* order = state_.orders.Find(input.session, input.order)) {
     order->released += released;
+    if (order->kind == OrderKind::kEvict) device->handover.AddBytes(released);
     if (!order->late) order->due = state_.now + state_.config.order_timeout;
     if (order->kind == OrderKind::kTrim) holding.cached -= released;
   }
@@ -103,6 +105,7 @@ void ReportIntake::OnOrderDone(const OrderDone& input) {
   } else if (order.kind == OrderKind::kPlan) {
     plans_.OnAnswered(*session, order, !input.error.empty());
   } else {
+    state_.devices[order.device].handover.End(state_.now);
     FinishEvict(*session, order, input);
   }
   Device& device = state_.devices[order.device];
@@ -152,6 +155,7 @@ void ReportIntake::FinishCandidate(Session& session, const Order& order,
   } else if (outcome == Outcome::kFailed) {
     swap_.FreeSlot(*buffer);
     buffer->skip_until = state_.now + kFailedRests;
+    NoteFailure(*session.job, order.device, Failure::kCopy);
   } else {
     const bool keeps = buffer->clean && (candidate.reused || came_back);
     if (keeps) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "daemon/core/costs/report_costs.h"
 #include "daemon/core/denial_text.h"
 
 namespace mets::core {
@@ -15,7 +16,7 @@ constexpr absl::Duration kCreateAgain = absl::Milliseconds(100);
 
 void Close(State& state, size_t device, const Request& request) {
   JobOnDevice& job = state.sessions.Find(request.session)->job->devices[device];
-  if (request.waited) job.wait_time += state.now - request.arrived;
+  if (request.waited) job.wait_times.Add(state.now - request.arrived);
   state.devices[device].queue.Remove(request.number);
   state.devices[device].stir = true;
 }
@@ -109,6 +110,7 @@ bool RequestServer::Refused(const Acquire& input, Session& session,
   if (*total < Bytes()) return deny("the request has a range without bytes");
   if (*total > pool) {
     Bytes asked;
+    NoteFailure(*session.job, *device, Failure::kPool);
     for (Bytes range : input.ranges) {
       asked += std::min(range, Bytes(int64_t{1} << 50));
     }
@@ -118,6 +120,7 @@ bool RequestServer::Refused(const Acquire& input, Session& session,
   }
   const Bytes limit = session.job->limit;
   if (!limit.is_zero() && *total > limit) {
+    NoteFailure(*session.job, *device, Failure::kLimit);
     state_.Send(
         DenyLargerThanLimit(state_, *device, input.request, session, *total));
     return true;
@@ -170,6 +173,10 @@ void RequestServer::DenyOverdueRequests() {
     for (Request* request : queue.Waiting(SessionId())) {
       if (request->deadline > state_.now) continue;
       const Session& session = *state_.sessions.Find(request->session);
+      if (!request->no_wait) {
+        NoteFailure(*session.job, i,
+                    FailureOf(state_, i, *request, *session.job));
+      }
       Answer(state_, i, *request, DenyOverdue(state_, i, *request, session));
     }
   }

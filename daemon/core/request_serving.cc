@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/core/costs/report_costs.h"
 #include "daemon/core/denial_text.h"
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/request_server.h"
@@ -49,6 +50,7 @@ void RequestServer::ServeOne(size_t index, Request& request, bool* blocked) {
   } else if (!session.job->limit.is_zero() &&
              request.total > session.job->limit) {
     // The limit was lowered meanwhile.
+    if (!request.no_wait) NoteFailure(*session.job, index, Failure::kLimit);
     Answer(
         state_, index, request,
         DenyLargerThanLimit(state_, index, request.id, session, request.total));

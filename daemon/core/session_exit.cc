@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "daemon/core/costs/report_costs.h"
 #include "daemon/core/request_server.h"
 
 namespace mets::core {
@@ -13,7 +14,7 @@ void DropRequests(State& state, Session& session) {
     for (Request* request : device.queue.OfSession(session.id)) {
       RollBack(state, i, *request);
       if (request->waited) {
-        session.job->devices[i].wait_time += state.now - request->arrived;
+        session.job->devices[i].wait_times.Add(state.now - request->arrived);
       }
       device.queue.Remove(request->number);
     }
@@ -27,6 +28,7 @@ void Silence(State& state, Session& session) {
   DropRequests(state, session);
   for (const Order& order : state.orders.TakeSession(session.id)) {
     if (order.kind != OrderKind::kEvict) continue;
+    state.devices[order.device].handover.End(state.now);
     BufferTable& buffers = session.holdings[order.device].buffers;
     for (const Order::Candidate& candidate : order.candidates) {
       Buffer* buffer = buffers.Find(candidate.buffer);
@@ -55,7 +57,11 @@ void RefuseSession(State& state, Session& session, std::string reason) {
   session.presence = Presence::kRefused;
   session.awaits_snapshot = false;
   session.recovering = false;
-  for (Holding& holding : session.holdings) holding.attached = false;
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    Holding& holding = session.holdings[i];
+    if (holding.attached) NoteFailure(*session.job, i, Failure::kProtocol);
+    holding.attached = false;
+  }
   state.Send(Refuse{session.id, std::move(reason)});
 }
 

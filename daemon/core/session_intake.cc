@@ -9,6 +9,7 @@
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/weight.h"
+#include "daemon/core/costs/report_costs.h"
 #include "daemon/core/operating/caps.h"
 #include "daemon/core/operating/running_jobs.h"
 #include "daemon/core/session_exit.h"
@@ -232,6 +233,12 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   ready.pool = device->ledger.pool();
   ready.chunk_classes = device->ledger.classes();
   if (!holding.attached) ready.error = AttachFault(index, *session->job);
+  if (!ready.error.empty()) {
+    const bool full =
+        !device->drained || state_.sessions.Attached(*session->job, index);
+    NoteFailure(*session->job, index,
+                full ? Failure::kGuarantee : Failure::kDrained);
+  }
   holding.attached = ready.error.empty();
   holding.gated = !input.ops_seen;
   state_.tight_stir = true;

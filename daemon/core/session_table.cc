@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "daemon/core/costs/totals.h"
 
 namespace mets::core {
 
@@ -82,27 +83,6 @@ absl::Time SessionTable::NextDrop(absl::Duration age) const {
     next = std::min(next, job.empty_since + age);
   }
   return next;
-}
-
-void AddTotals(const Totals& from, Totals* to) {
-  to->evicted += from.evicted;
-  to->restored += from.restored;
-  to->evictions += from.evictions;
-  to->restores += from.restores;
-  to->unobserved_accesses += from.unobserved_accesses;
-  to->peak_live = std::max(to->peak_live, from.peak_live);
-  to->peak_resident = std::max(to->peak_resident, from.peak_resident);
-}
-
-void RaiseTotals(const Totals& from, Totals* to) {
-  to->evicted = std::max(to->evicted, from.evicted);
-  to->restored = std::max(to->restored, from.restored);
-  to->evictions = std::max(to->evictions, from.evictions);
-  to->restores = std::max(to->restores, from.restores);
-  to->unobserved_accesses =
-      std::max(to->unobserved_accesses, from.unobserved_accesses);
-  to->peak_live = std::max(to->peak_live, from.peak_live);
-  to->peak_resident = std::max(to->peak_resident, from.peak_resident);
 }
 
 }  // namespace mets::core

@@ -14,6 +14,9 @@
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "daemon/core/buffer_table.h"
+#include "daemon/core/costs/duration_histogram.h"
+#include "daemon/core/costs/failure.h"
+#include "daemon/core/costs/step_pace.h"
 #include "daemon/core/plan_book.h"
 #include "daemon/core/step_book.h"
 #include "daemon/core/types.h"
@@ -42,6 +45,8 @@ struct Holding {
   Bytes ordered_by_others;
   BufferTable buffers;
   StepBook steps;
+  StepPace pace;
+  bool told_alone = false;  // Nobody else computed at its last report.
   PlanBook plan;
   bool told_tight = false;
   // No Trim before: the last one brought less than was reported as cached.
@@ -90,8 +95,9 @@ struct JobOnDevice {
   Bytes pending;  // Reserved for its requests.
   Totals ended;   // Of sessions that have ended.
   absl::Time tight_until = absl::InfinitePast();
-  int64_t waits = 0;
-  absl::Duration wait_time;
+  int64_t waits = 0;         // That have begun...
+  WaitHistogram wait_times;  // ...and that have ended.
+  FailureCounts failures = {};
   int64_t turns = 0;
   absl::Duration gate_wait;
 };
@@ -149,11 +155,6 @@ class SessionTable {
   std::map<std::pair<DomainId, std::string>, Job> jobs_;
   size_t empty_jobs_ = 0;
 };
-
-// Adds `from`'s counters to `to`'s; the larger peak stays.
-void AddTotals(const Totals& from, Totals* to);
-// Raises every counter of `to` to `from`'s; counters never go back.
-void RaiseTotals(const Totals& from, Totals* to);
 
 }  // namespace mets::core
 

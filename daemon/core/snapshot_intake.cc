@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/costs/report_costs.h"
+#include "daemon/core/costs/totals.h"
 #include "daemon/core/session_exit.h"
 
 namespace mets::core {
@@ -141,7 +143,7 @@ void SnapshotIntake::Apply(Session& session, size_t index) {
   holding.cached = std::min(std::max(whole.cached, Bytes()), holding.bytes());
   holding.pinned = Bytes();
   holding.trim_from = absl::InfinitePast();
-  RaiseTotals(whole.totals, &holding.totals);
+  NoteCosts(state_, index, session, whole.totals);
   holding.steps.Forget();
   ReplaceBuffers(session, index, whole);
 }

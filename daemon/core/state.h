@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "daemon/core/chunk_ledger.h"
+#include "daemon/core/costs/handover_meter.h"
 #include "daemon/core/id_counter.h"
 #include "daemon/core/move_pacer.h"
 #include "daemon/core/order_book.h"
@@ -52,6 +53,11 @@ struct Device {
   TurnScheduler turns;
   MovePacer pacer;
   bool turns_stir = false;  // Turns may change in this Step.
+  HandoverMeter handover;
+  // Bytes to and from swap space, as sessions have reported. Not Bytes: a sum
+  // of what anybody may claim.
+  double copied_out = 0;
+  double copied_in = 0;
   RequestQueue queue;
   Overdraft overdraft;
   absl::Time tight_until = absl::InfinitePast();

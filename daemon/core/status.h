@@ -10,6 +10,8 @@
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "daemon/core/costs/duration_histogram.h"
+#include "daemon/core/costs/failure.h"
 #include "daemon/core/values.h"
 
 namespace mets::core {
@@ -25,6 +27,14 @@ struct DeviceStatus {
   std::string kind;
   Bytes pool, free, cached, resident, moving, draining, orphan;
   Bytes swap_used, swap_clean, swap_limit;
+  Bytes pinned;  // Part of resident.
+  // Copied to and from swap space since metsd started, and how fast that can
+  // go, one way.
+  double copied_out_bytes = 0, copied_in_bytes = 0;
+  double bus_bytes_per_second = 0;
+  // Passed on by evictions, and the time in which some were under way.
+  Bytes handover;
+  absl::Duration handover_time;
   SharingMode mode = SharingMode::kFree;
   int64_t turns_total = 0;
   int64_t quanta_total = 0;
@@ -49,8 +59,23 @@ struct JobStatus {
   bool paused = false;
   int64_t turns_total = 0;  // Quanta included.
   absl::Duration gate_wait_total;
-  int64_t steps = 0;             // Repetitions that its processes have found.
   absl::Duration step_duration;  // Of the last one; the longest of them.
+  // Its mean step of late with all waits, and the same when nobody else
+  // computes; of the process that is slowed down most. Zero: not known.
+  absl::Duration recent_step, uncontended_step;
+  double slowdown = 0;       // The one ÷ the other; 0: not known.
+  WaitHistogram wait_times;  // Of requests for memory.
+  // How long the oldest request that waits has waited, or the job for its turn.
+  absl::Duration waiting_for;
+  FailureCounts failures = {};
+};
+
+// Processes that have a session, by state.
+struct SessionCounts {
+  int connected = 0;
+  int unresponsive = 0;  // Connected, but an order has not been answered.
+  int returning = 0;     // Without a stream, or on its way back with one.
+  int refused = 0;       // It broke the rules and may still hold memory.
 };
 
 // What one session holds; the state file records it.
@@ -66,6 +91,9 @@ struct Status {
   std::vector<DeviceStatus> devices;
   std::vector<JobStatus> jobs;
   std::vector<SessionHolding> sessions;
+  SessionCounts session_counts;
+  // Filled in by who drives the core and reads the clock.
+  DecisionHistogram decisions;
 };
 
 }  // namespace mets::core

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/core/costs/totals.h"
+
 namespace mets::core {
 namespace {
 
@@ -27,11 +29,17 @@ DeviceStatus DescribeDevice(const State& state, size_t index) {
   status.turns_total = device.turns.turns_total();
   status.quanta_total = device.turns.quanta_total();
   status.drained = device.drained;
+  status.copied_out_bytes = device.copied_out;
+  status.copied_in_bytes = device.copied_in;
+  status.bus_bytes_per_second = device.config.bus_bytes_per_second;
+  status.handover = device.handover.bytes();
+  status.handover_time = device.handover.time(state.now);
   for (const auto& [id, session] : state.sessions.all()) {
     const Holding& holding = session.holdings[index];
     status.cached += holding.cached;
     status.resident += holding.resident();
     status.swap_used += holding.orphan_swap;
+    status.pinned += std::min(holding.pinned, holding.resident());
   }
   return status;
 }
@@ -48,22 +56,41 @@ void AddSession(const State& state, const Session& session, size_t index,
   status->unresponsive_sessions += session.unresponsive;
   status->waiting += state.devices[index].queue.WaitingOf(session.id);
   Totals& totals = status->totals;
-  totals.evicted += holding.totals.evicted;
-  totals.restored += holding.totals.restored;
-  totals.evictions += holding.totals.evictions;
-  totals.restores += holding.totals.restores;
-  totals.unobserved_accesses += holding.totals.unobserved_accesses;
-  totals.peak_live += holding.totals.peak_live;
-  totals.peak_resident += holding.totals.peak_resident;
-  status->steps += holding.steps.steps();
+  const Bytes live = totals.peak_live + holding.totals.peak_live;
+  const Bytes resident = totals.peak_resident + holding.totals.peak_resident;
+  AddTotals(holding.totals, &totals);
+  totals.peak_live = live;
+  totals.peak_resident = resident;
   status->step_duration =
       std::max(status->step_duration, holding.steps.duration());
+  if (holding.pace.slowdown() > status->slowdown) {
+    status->slowdown = holding.pace.slowdown();
+    status->recent_step = holding.pace.recent();
+    status->uncontended_step = holding.pace.uncontended();
+  }
+}
+
+// How long the oldest request of the job that waits has waited, or its turn.
+absl::Duration WaitingFor(const State& state, const Job& job, size_t index,
+                          const TurnParty* party) {
+  absl::Time since = state.now;
+  for (const auto& [number, request] : state.devices[index].queue.all()) {
+    if (request.waited && job.sessions.count(request.session) > 0) {
+      since = std::min(since, request.arrived);
+    }
+  }
+  if (party != nullptr && party->waiting()) {
+    since = std::min(since, party->wanted);
+  }
+  return state.now - since;
 }
 
 bool HasCounters(const JobOnDevice& job) {
   const Totals& t = job.ended;
+  const auto failed = [](int64_t count) { return count > 0; };
   return job.waits > 0 || job.turns > 0 || t.evictions > 0 || t.restores > 0 ||
-         t.unobserved_accesses > 0 || !t.peak_live.is_zero();
+         t.unobserved_accesses > 0 || t.steps > 0 || !t.peak_live.is_zero() ||
+         std::any_of(job.failures.begin(), job.failures.end(), failed);
 }
 
 // Peaks: what the sessions of now reached together, or an ended one alone.
@@ -77,7 +104,9 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.guarantee = job.guarantee;
   status.priority = job.priority;
   status.waits_total = job.devices[index].waits;
-  status.wait_total = job.devices[index].wait_time;
+  status.wait_times = job.devices[index].wait_times;
+  status.wait_total = status.wait_times.sum();
+  status.failures = job.devices[index].failures;
   status.weight = job.weight;
   status.paused = job.paused;
   status.turns_total = job.devices[index].turns;
@@ -87,6 +116,7 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.gate_open = party == nullptr ||
                      party->phase == TurnParty::Phase::kFree ||
                      party->phase == TurnParty::Phase::kOpen;
+  status.waiting_for = WaitingFor(state, job, index, party);
   for (SessionId id : job.sessions) {
     AddSession(state, state.sessions.all().at(id), index, &status);
   }
@@ -98,6 +128,22 @@ bool Listed(const State& state, const Job& job, size_t index) {
   return state.sessions.Attached(job, index) ||
          HasCounters(job.devices[index]) ||
          !state.sessions.JobBytes(job, index).is_zero();
+}
+
+void Count(const Session& session, SessionCounts* counts) {
+  switch (session.presence) {
+    case Presence::kRefused:
+      ++counts->refused;
+      return;
+    case Presence::kExpected:
+    case Presence::kLost:
+      ++counts->returning;
+      return;
+    case Presence::kConnected:
+      ++(session.awaits_snapshot ? counts->returning
+         : session.unresponsive  ? counts->unresponsive
+                                 : counts->connected);
+  }
 }
 
 SessionHolding DescribeHolding(const State& state, const Session& session) {
@@ -128,6 +174,7 @@ Status BuildStatus(const State& state) {
   }
   for (const auto& [id, session] : state.sessions.all()) {
     status.sessions.push_back(DescribeHolding(state, session));
+    Count(session, &status.session_counts);
   }
   return status;
 }

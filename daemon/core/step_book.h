@@ -47,6 +47,8 @@ class StepBook {
   // in other buffers, or in more than one for a logical buffer (what is loaded
   // steps ahead). Nothing when nobody has said.
   std::optional<Bytes> Beside() const;
+  // Of the step that repeats now; 0: none does.
+  uint64_t signature() const { return signature_; }
   // Repetitions so far, and how long the last one took (zero: none repeats).
   int64_t steps() const { return steps_; }
   absl::Duration duration() const { return duration_; }

@@ -110,6 +110,12 @@ struct Totals {
   int64_t evictions = 0;
   int64_t restores = 0;
   int64_t unobserved_accesses = 0;
+  int64_t clean_evictions = 0;  // Of the evictions: without a copy.
+  // In which an op waited for buffers to come back.
+  absl::Duration restore_stall;
+  int64_t steps = 0;         // That have ended.
+  absl::Duration step_time;  // Of all of them, waits included.
+  absl::Duration step_wait;  // Of that: for a turn, for memory, for copies.
   Bytes peak_live;
   Bytes peak_resident;
 };

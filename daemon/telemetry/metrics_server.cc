@@ -1,15 +1,17 @@
 #include "daemon/telemetry/metrics_server.h"
 
 #include <exception>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace mets::telemetry {
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const std::string& address, const core::StatusSource& source) {
+    const std::string& address, const core::StatusSource& source,
+    DaemonFacts facts) {
   std::unique_ptr<MetricsServer> server(new MetricsServer);
-  server->metrics_ = std::make_shared<StatusMetrics>(source);
+  server->metrics_ = std::make_shared<StatusMetrics>(source, std::move(facts));
   // prometheus-cpp reports by exceptions; they end here.
   try {
     server->exposer_ = std::make_unique<prometheus::Exposer>(address, 2);

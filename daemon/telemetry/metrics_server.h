@@ -20,7 +20,8 @@ class MetricsServer {
   // `address` is HOST:PORT; port 0 takes one that is free. An error names the
   // address.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
-      const std::string& address, const core::StatusSource& source);
+      const std::string& address, const core::StatusSource& source,
+      DaemonFacts facts);
 
   // The address in use, with the port that was taken.
   const std::string& address() const { return address_; }

@@ -36,6 +36,32 @@ void FillDevice(const core::DeviceStatus& from, v1::DeviceStatus* to) {
   to->set_turns_total(from.turns_total);
   to->set_quanta_total(from.quanta_total);
   to->set_drained(from.drained);
+  to->set_pinned_bytes(from.pinned.count());
+  to->set_copied_out_bytes_total(from.copied_out_bytes);
+  to->set_copied_in_bytes_total(from.copied_in_bytes);
+  to->set_handover_bytes_total(from.handover.count());
+  to->set_handover_seconds_total(absl::ToDoubleSeconds(from.handover_time));
+}
+
+// What sharing costs it.
+void FillCosts(const core::JobStatus& from, v1::JobStatus* to) {
+  const auto seconds = [](absl::Duration d) {
+    return absl::ToDoubleSeconds(d);
+  };
+  const core::Totals& totals = from.totals;
+  to->set_clean_evictions_total(totals.clean_evictions);
+  to->set_restore_stall_seconds_total(seconds(totals.restore_stall));
+  to->set_step_seconds_total(seconds(totals.step_time));
+  to->set_step_wait_seconds_total(seconds(totals.step_wait));
+  to->set_recent_step_seconds(seconds(from.recent_step));
+  to->set_uncontended_step_seconds(seconds(from.uncontended_step));
+  to->set_slowdown(from.slowdown);
+  to->set_waiting_seconds(seconds(from.waiting_for));
+  for (size_t i = 0; i < core::kFailures; ++i) {
+    if (from.failures[i] == 0) continue;
+    const char* name = core::NameOf(static_cast<core::Failure>(i));
+    (*to->mutable_failures_total())[name] = from.failures[i];
+  }
 }
 
 void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
@@ -67,8 +93,9 @@ void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
   to->set_paused(from.paused);
   to->set_turns_total(from.turns_total);
   to->set_gate_wait_seconds_total(absl::ToDoubleSeconds(from.gate_wait_total));
-  to->set_steps(from.steps);
+  to->set_steps(from.totals.steps);
   to->set_step_seconds(absl::ToDoubleSeconds(from.step_duration));
+  FillCosts(from, to);
 }
 
 }  // namespace

@@ -32,6 +32,12 @@ absl::StatusOr<int64_t> ToCount(uint64_t count, absl::string_view field) {
       absl::StrCat(field, " = ", count, " is no count"));
 }
 
+absl::StatusOr<absl::Duration> ToDuration(uint64_t us,
+                                          absl::string_view field) {
+  METS_ASSIGN_OR_RETURN(const int64_t count, ToCount(us, field));
+  return absl::Microseconds(count);
+}
+
 template <typename ThingId, typename Repeated>
 std::vector<ThingId> ToIds(const Repeated& values) {
   std::vector<ThingId> ids;
@@ -53,6 +59,17 @@ absl::StatusOr<core::Totals> ToTotals(const v1::Totals& message) {
   METS_ASSIGN_OR_RETURN(
       totals.unobserved_accesses,
       ToCount(message.unobserved_accesses(), "totals.unobserved_accesses"));
+  METS_ASSIGN_OR_RETURN(
+      totals.clean_evictions,
+      ToCount(message.clean_evictions(), "totals.clean_evictions"));
+  METS_ASSIGN_OR_RETURN(
+      totals.restore_stall,
+      ToDuration(message.restore_stall_us(), "totals.restore_stall_us"));
+  METS_ASSIGN_OR_RETURN(totals.steps, ToCount(message.steps(), "totals.steps"));
+  METS_ASSIGN_OR_RETURN(totals.step_time,
+                        ToDuration(message.step_us(), "totals.step_us"));
+  METS_ASSIGN_OR_RETURN(totals.step_wait, ToDuration(message.step_wait_us(),
+                                                     "totals.step_wait_us"));
   METS_ASSIGN_OR_RETURN(totals.peak_live, ToBytes(message.peak_live_bytes(),
                                                   "totals.peak_live_bytes"));
   METS_ASSIGN_OR_RETURN(
@@ -217,12 +234,6 @@ MaybeInput Convert(const v1::BufferChanges& message, SessionId session) {
                                                 "buffer_changes.pinned_bytes"));
   METS_ASSIGN_OR_RETURN(changes.totals, ToTotals(message.totals()));
   return core::Input(std::move(changes));
-}
-
-absl::StatusOr<absl::Duration> ToDuration(uint64_t us,
-                                          absl::string_view field) {
-  METS_ASSIGN_OR_RETURN(const int64_t count, ToCount(us, field));
-  return absl::Microseconds(count);
 }
 
 MaybeInput Convert(const v1::StepNeed& message, SessionId session) {

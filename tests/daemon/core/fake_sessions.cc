@@ -138,6 +138,7 @@ void FakeCluster::SendSnapshot(FakeSession& s) {
     }
   }
   snapshot.cached = CachedBytes(s);
+  snapshot.totals = s.totals;
   snapshot.last = true;
   s.changed.clear();
   Send(s, snapshot);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/core/costs/totals.h"
+
 namespace mets::core {
 namespace {
 

@@ -171,13 +171,15 @@ TEST_F(StepIntakeTest, StatusShowsStepsOfAJob) {
   FakeSession& a = cluster_.Open("a");
   StepProgress progress = Progress(5);
   progress.session = a.id;
+  a.totals.steps = 9;
   cluster_.Send(a, Step(a.id));
   cluster_.Send(a, progress);
+  cluster_.Report(a);
   cluster_.Pump();
   EXPECT_FALSE(a.refused);
   const Status status = cluster_.core().GetStatus();
   ASSERT_EQ(status.jobs.size(), 1u);
-  EXPECT_EQ(status.jobs[0].steps, 9);
+  EXPECT_EQ(status.jobs[0].totals.steps, 9);
   EXPECT_EQ(status.jobs[0].step_duration, absl::Milliseconds(40));
 }
 
