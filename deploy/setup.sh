@@ -78,6 +78,19 @@ setup_cuda_headers() {
     say "$CUDA_HEADERS cannot be installed: building without CUDA devices"
 }
 
+# Prometheus and promtool in the build folder: the Debian package unpacked, not
+# installed, so that no service starts. Without it, tests that need it skip.
+setup_prometheus() {
+  command -v promtool prometheus > /dev/null && return
+  local folder="$BUILD/prometheus"
+  [ -x "$folder/usr/bin/promtool" ] && return
+  say "unpacking prometheus into $folder"
+  mkdir -p "$folder"
+  (cd "$folder" && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . &&
+    rm prometheus_*.deb) ||
+    say "prometheus cannot be had: tests that need it skip"
+}
+
 # Configures once and builds: the targets named, else everything.
 setup_build() {
   [ -f "$BUILD/build.ninja" ] ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up what the tests with label ops need: podman and runc, and the image
+# Sets up what the tests with label ops need: chromium, podman and runc, and the image
 # localhost/mets-ops-base (Debian 12 with systemd and Python, made by debootstrap,
 # because not every machine reaches a registry of images). As root. Each step does
 # nothing when its result is there already.
@@ -9,7 +9,7 @@ ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 . "$ROOT/deploy/setup.sh"
 
 IMAGE=localhost/mets-ops-base
-PACKAGES=(podman runc debootstrap systemd python3-yaml)
+PACKAGES=(podman runc debootstrap systemd python3-yaml chromium)
 INCLUDE=systemd,systemd-sysv,dbus,python3,ca-certificates
 # What metsd and metsctl are linked with.
 INCLUDE+=,libabsl20220623,libcivetweb1,libfmt9,libgrpc++1.51,liblzma5
@@ -18,6 +18,7 @@ INCLUDE+=,libspdlog1.10,libsystemd0
 
 [ "$(id -u)" = 0 ] || die "containers are tried as root"
 setup_packages
+setup_prometheus
 podman image exists "$IMAGE" && exit
 say "making the image $IMAGE"
 uri=$(grep -hm1 -oP '^URIs: \K\S+' /etc/apt/sources.list.d/*.sources 2> /dev/null ||
