@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -61,6 +62,11 @@ class Daemon:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def metrics_address(self):
+        """HOST:PORT, as its `ready` line says."""
+        log = pathlib.Path(self.run_dir, "metsd.log").read_text()
+        return re.findall(r"metrics\D*(127\.0\.0\.1:\d+)", log)[-1]
 
     def status(self):
         return json.loads(self.ctl("status", "--json").stdout)

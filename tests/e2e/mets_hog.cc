@@ -1,5 +1,6 @@
 // A job for tests: owns buffers whose contents it knows, and runs ops that
 // check and change them.
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,14 +19,15 @@
 namespace {
 
 struct Options {
-  uint64_t mib = 64;         // Of all buffers together.
+  uint64_t mib = 64;  // Of all buffers together.
   int buffers = 8;
-  int inputs = 1;            // Buffers that an op reads and writes.
-  uint64_t output_mib = 0;   // What an op allocates and frees again.
-  bool announce = true;      // Whether the op says so.
-  int64_t rounds = -1;       // -1: until killed.
-  bool fork_child = false;   // A child that sleeps, with all it inherits.
-  bool pause = false;        // Wait for a line on stdin before the rounds.
+  int inputs = 1;           // Buffers that an op reads and writes.
+  uint64_t output_mib = 0;  // What an op allocates and frees again.
+  bool announce = true;     // Whether the op says so.
+  int64_t rounds = -1;      // -1: until killed.
+  bool fork_child = false;  // A child that sleeps, with all it inherits.
+  bool pause = false;       // Wait for a line on stdin before the rounds.
+  bool tell = false;        // Rest at a line on stdin, and tell the stats.
 };
 
 [[noreturn]] void Die(const char* what) {
@@ -95,6 +97,39 @@ void RunOp(mets_device* device, const Options& options,
   mets_free(device, output.words, nullptr);
 }
 
+void Tell(mets_device* device) {
+  mets_stats_t s = {};
+  s.size = sizeof(s);
+  Check(mets_get_stats(device, &s), "mets_get_stats");
+  std::printf(
+      "{\"resident_bytes\": %ju, \"swapped_bytes\": %ju, "
+      "\"cached_bytes\": %ju, \"pinned_bytes\": %ju, \"held_bytes\": %ju, "
+      "\"evicted_bytes_total\": %ju, \"restored_bytes_total\": %ju, "
+      "\"clean_evictions_total\": %ju, \"unobserved_accesses_total\": %ju}\n",
+      uintmax_t{s.resident_bytes}, uintmax_t{s.swapped_bytes},
+      uintmax_t{s.cached_bytes}, uintmax_t{s.pinned_bytes},
+      uintmax_t{s.held_bytes}, uintmax_t{s.evicted_bytes_total},
+      uintmax_t{s.restored_bytes_total}, uintmax_t{s.clean_evictions_total},
+      uintmax_t{s.unobserved_accesses_total});
+  std::fflush(stdout);
+}
+
+// Rests after a line on stdin; tells this process's counters at each line
+// "tell", and goes on at another one. False at the end of stdin.
+bool RestIfAsked(mets_device* device) {
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  if (poll(&input, 1, 0) == 0) return true;
+  std::string line;
+  if (!std::getline(std::cin, line)) return false;
+  std::printf("rests\n");
+  std::fflush(stdout);
+  while (std::getline(std::cin, line)) {
+    if (line != "tell") return true;
+    Tell(device);
+  }
+  return false;
+}
+
 void Run(mets_device* device, const Options& options) {
   std::vector<Buffer> buffers(options.buffers);
   std::vector<Buffer*> order;
@@ -112,6 +147,7 @@ void Run(mets_device* device, const Options& options) {
   if (options.pause) std::getline(std::cin, line);
   std::mt19937 random(getpid());
   for (int64_t i = 0; options.rounds < 0 || i < options.rounds; ++i) {
+    if (options.tell && !RestIfAsked(device)) break;
     std::shuffle(order.begin(), order.end(), random);
     RunOp(device, options, {order.begin(), order.begin() + options.inputs},
           value += 1000);
@@ -134,6 +170,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "ops; -1: until killed");
   app.add_flag("--fork", options.fork_child, "leave a sleeping child");
   app.add_flag("--pause", options.pause, "wait for a line before the rounds");
+  app.add_flag("--tell", options.tell, "rest at a line, and tell the stats");
   CLI11_PARSE(app, argc, argv);
   options.inputs = std::min(options.inputs, options.buffers);
 
