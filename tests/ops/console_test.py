@@ -111,6 +111,12 @@ class Prometheus:
         except OSError:
             return False
 
+    def number(self, query):
+        """Of a query's only sample; 0 without one."""
+        result = json.loads(self.get("/api/v1/query", query=query))
+        samples = result["data"]["result"]
+        return float(samples[0]["value"][1]) if samples else 0
+
     def alerts(self):
         """{(alert, job)} that fire, or will."""
         alerts = json.loads(self.get("/api/v1/alerts"))["data"]["alerts"]
@@ -174,6 +180,10 @@ class Console(unittest.TestCase):
         harness.wait_for(
             lambda: self.served().thrashing == {"bert"}
             and len(self.served().rows) == len(JOBS), 120, "bert thrashes")
+        # Enough for curves.
+        count = 'count_over_time(mets_job_slowdown{job="bert"}[10m])'
+        harness.wait_for(lambda: self.prometheus.number(count) >= 20, 120,
+                         "twenty scrapes")
         page = self.shown("bert-thrashes.png")
         self.check_page(page)
         # What the page says to do, done.

@@ -24,8 +24,8 @@ absl::Duration Median(const std::deque<absl::Duration>& values) {
 
 void StepPace::Add(const Steps& steps) {
   if (steps.count <= 0 || steps.time <= absl::ZeroDuration()) return;
-  if (steps.signature != signature_) {
-    *this = StepPace();
+  if (steps.signature != 0 && steps.signature != signature_) {
+    if (signature_ != 0) *this = StepPace();
     signature_ = steps.signature;
   }
   Append(steps.time / steps.count, kRecent, &recent_);

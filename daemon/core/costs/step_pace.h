@@ -24,7 +24,7 @@ class StepPace {
     absl::Duration time;  // Of all of them, from beginning to beginning.
     absl::Duration wait;  // Of that: ops waited for a turn, memory or copies.
     // Of the step that repeats; another one is compared with its own kind. 0:
-    // not known.
+    // not known, as the one before.
     uint64_t signature = 0;
     bool alone = false;  // Nobody else computed.
   };

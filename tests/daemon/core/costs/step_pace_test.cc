@@ -68,5 +68,16 @@ TEST(StepPaceTest, AnotherStepIsComparedWithItsOwnKind) {
   EXPECT_DOUBLE_EQ(pace.slowdown(), 1);
 }
 
+TEST(StepPaceTest, AStepThatIsLostAndFoundAgainIsTheSame) {
+  StepPace pace;
+  for (int i = 0; i < 12; ++i) pace.Add(Steps(10, 100, 0, true));
+  StepPace::Steps unknown = Steps(10, 200, 100, false);
+  unknown.signature = 0;
+  for (int i = 0; i < 6; ++i) pace.Add(unknown);
+  for (int i = 0; i < 5; ++i) pace.Add(Steps(10, 200, 100, false));
+  EXPECT_EQ(pace.uncontended(), absl::Milliseconds(100));
+  EXPECT_DOUBLE_EQ(pace.slowdown(), 2);
+}
+
 }  // namespace
 }  // namespace mets::core
