@@ -140,12 +140,14 @@ absl::Status RequestTable::AwaitAnswer(Request& request, absl::Time start) {
       return absl::UnavailableError(
           "metsd did not answer a request for memory in time");
     }
-    if (now >= start + kSayAfter && !said_waiting_) {
+    if (now >= start + kSayAfter && !said_waiting_ && !open_) {
       said_waiting_ = true;
       SayWaiting(request);
     }
     absl::Time wake = std::min(open_ ? answer_by : request.deadline, answer_by);
-    if (!said_waiting_) wake = std::min(wake, start + kSayAfter);
+    // Where metsd is there, it says itself why one waits.
+    if (!said_waiting_)
+      wake = std::min(wake, (open_ ? now : start) + kSayAfter);
     answered_.WaitWithDeadline(&mutex_, wake);
   }
 }
@@ -156,10 +158,8 @@ void RequestTable::SayWaiting(const Request& request) {
   Log(LogLevel::kNotice,
       absl::StrCat("waiting for ", FormatBytes(total), " of ",
                    request.device->options().id, " (pool ",
-                   FormatBytes(request.device->options().pool), ")",
-                   open_ ? "; other jobs hold it" : "; metsd is away",
-                   ". `metsctl jobs` shows who holds what; METS_WAIT sets how "
-                   "long to wait"));
+                   FormatBytes(request.device->options().pool),
+                   "); metsd is away. METS_WAIT sets how long to wait"));
 }
 
 absl::Status RequestTable::Import(Device& device, const v1::Granted& granted) {

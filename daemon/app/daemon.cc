@@ -131,7 +131,8 @@ absl::Status Daemon::Init() {
       std::make_unique<memory::MemoryManager>(std::move(devices), *engine_);
   METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery)));
   MakeStateWriter();
-  engine_->Start(*transport_, *memory_, *planner_, *transport_);
+  desk_ = std::make_unique<OperatorDesk>(log_, *transport_);
+  engine_->Start(*transport_, *memory_, *planner_, *desk_);
   METS_RETURN_IF_ERROR(transport_->Start());
   serving_ = true;
   writer_->Changed(/*urgent=*/true);

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "daemon/app/config.h"
 #include "daemon/app/engine.h"
+#include "daemon/app/operator_desk.h"
 #include "daemon/app/plan_worker.h"
 #include "daemon/app/recovery.h"
 #include "daemon/app/state_file.h"
@@ -73,6 +74,7 @@ class Daemon {
   std::unique_ptr<memory::MemoryManager> memory_;
   std::unique_ptr<PlanWorker> planner_;
   std::unique_ptr<transport::Transport> transport_;
+  std::unique_ptr<OperatorDesk> desk_;
   std::unique_ptr<StateWriter> writer_;
   std::unique_ptr<telemetry::MetricsServer> metrics_;
 };

@@ -199,7 +199,14 @@ struct EndProcesses {
   absl::Duration grace;
 };
 
-using OperatorAction = std::variant<CommandDone, EndProcesses>;
+// The last process of a job has ended: a line for the log.
+struct JobEnded {
+  std::string job;
+  std::string device;
+  std::string text;  // What sharing has cost it.
+};
+
+using OperatorAction = std::variant<CommandDone, EndProcesses, JobEnded>;
 
 using Action =
     std::variant<SessionAction, MemoryAction, PlanTask, OperatorAction>;

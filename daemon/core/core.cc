@@ -8,6 +8,7 @@
 #include "daemon/core/invariants.h"
 #include "daemon/core/operating/job_emptier.h"
 #include "daemon/core/operating/operator_intake.h"
+#include "daemon/core/operating/wait_notices.h"
 #include "daemon/core/plan_keeper.h"
 #include "daemon/core/reclaimer.h"
 #include "daemon/core/report_intake.h"
@@ -40,7 +41,8 @@ class Core::Impl {
         steps_(&state_),
         gates_(&state_, &reclaimer_),
         emptier_(&state_, &reclaimer_, &swap_),
-        operator_(&state_, &emptier_) {}
+        operator_(&state_, &emptier_),
+        notices_(&state_) {}
 
   std::vector<Action> Step(absl::Time now, const Input& input) {
     METS_CHECK(now >= state_.now) << "time goes back";
@@ -65,7 +67,8 @@ class Core::Impl {
   absl::Time next_deadline() const {
     absl::Time next =
         std::min({state_.orders.NextDue(), state_.tight_end,
-                  state_.sessions.NextDrop(kKeepJob), gates_.next_deadline()});
+                  state_.sessions.NextDrop(kKeepJob), gates_.next_deadline(),
+                  notices_.next_deadline()});
     for (const Device& device : state_.devices) {
       next = std::min({next, device.retry_at, device.queue.NextDeadline()});
     }
@@ -152,6 +155,7 @@ class Core::Impl {
     }
     reclaimer_.EnforceLoweredLimits();
     emptier_.Advance();
+    notices_.Advance();
     retirement_.Flush();
     SignalTight(state_);
   }
@@ -194,6 +198,7 @@ class Core::Impl {
   GateKeeper gates_;
   JobEmptier emptier_;
   OperatorIntake operator_;
+  WaitNotices notices_;
 };
 
 Core::Core(CoreConfig config, std::unique_ptr<VictimPolicy> policy)

@@ -1,8 +1,10 @@
 #include "daemon/core/session_exit.h"
 
 #include <utility>
+#include <vector>
 
 #include "daemon/core/costs/report_costs.h"
+#include "daemon/core/operating/job_end.h"
 #include "daemon/core/request_server.h"
 
 namespace mets::core {
@@ -68,8 +70,10 @@ void RefuseSession(State& state, Session& session, std::string reason) {
 void EndSession(State& state, Retirement& retirement, Session& session) {
   Silence(state, session);
   const SessionId id = session.id;
+  std::vector<bool> had;
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Holding& holding = session.holdings[i];
+    had.push_back(!holding.bytes().is_zero());
     ChunkLedger& ledger = state.devices[i].ledger;
     for (ChunkId chunk : holding.chunks) ledger.Release(chunk);
     ledger.ChangeOrphan(Bytes() - holding.orphan);
@@ -80,7 +84,9 @@ void EndSession(State& state, Retirement& retirement, Session& session) {
     if (entry.owner.session == id) slots.push_back(slot);
   }
   for (SlotId slot : slots) state.swap.Free(slot);
+  const Job& job = *session.job;  // It outlives its last session.
   state.RemoveSession(session);
+  if (job.sessions.empty()) TellJobEnd(state, job, had);
   retirement.OnSessionGone();
   state.StirAll();
 }

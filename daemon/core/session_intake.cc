@@ -69,6 +69,7 @@ void SessionIntake::OnOpened(const SessionOpened& wish) {
   session.awaits_snapshot = input.expects_snapshot;
   session.recovering = input.expects_snapshot;
   state_.may_recover |= session.recovering;
+  session.job->began = std::min(session.job->began, state_.now);
   SetWishes(input, *session.job);
   TakeOverRecord(input.recovers, session);
   SendWelcome(session);

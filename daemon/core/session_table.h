@@ -78,6 +78,8 @@ struct Session {
   // It does not compute before (its gate is closed until then); nothing of it
   // is used before. State::RefreshVictims follows each change.
   absl::Time not_before = absl::InfinitePast();
+  // That it waits for memory, for the last time.
+  absl::Time told_waiting = absl::InfinitePast();
   std::vector<Holding> holdings;  // By device.
   std::vector<Snapshot> parts;    // Of the snapshot, so far.
   // Extents whose descriptors it has; false: sent, but perhaps lost.
@@ -114,6 +116,7 @@ struct Job {
   int weight = 1;
   bool paused = false;           // By the operator: no op of it starts.
   std::set<SessionId> sessions;  // Expected ones included.
+  absl::Time began = absl::InfiniteFuture();  // As far as this daemon knows.
   absl::Time last_active = absl::InfinitePast();
   absl::Time empty_since = absl::InfiniteFuture();
   std::vector<JobOnDevice> devices;

@@ -164,9 +164,8 @@ void Transport::Perform(core::SessionAction action) {
 void Transport::Perform(core::OperatorAction action) {
   if (const auto* done = std::get_if<core::CommandDone>(&action)) {
     admin_service_.Answer(*done);
-  } else {
-    auto& end = std::get<core::EndProcesses>(action);
-    fd_server_->EndProcesses(std::move(end.sessions), end.grace);
+  } else if (auto* end = std::get_if<core::EndProcesses>(&action)) {
+    fd_server_->EndProcesses(std::move(end->sessions), end->grace);
   }
 }
 

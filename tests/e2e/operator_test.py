@@ -81,6 +81,9 @@ class Operator(unittest.TestCase):
         harness.wait_for(
             lambda: self.daemon.device()["free_bytes"] == 256 * MIB, 5,
             "its memory is back")
+        log = pathlib.Path(self.daemon.run_dir, "metsd.log")
+        harness.wait_for(lambda: "job 'a' has ended on host0 after"
+                         in log.read_text(), 5, "the log says what it cost")
 
     def test_a_drained_device_takes_no_new_job(self):
         job = self.start("a")

@@ -29,13 +29,27 @@ void OperatorIntake::OnDrain(const DrainDevice& input) {
   state_.Send(OperatorAction(std::move(done)));
 }
 
+void OperatorIntake::SetPaused(Job& job, bool paused) {
+  if (job.paused == paused) return;
+  job.paused = paused;
+  for (SessionId id : job.sessions) {
+    if (!state_.sessions.Find(id)->connected()) continue;
+    state_.Send(SendNotice{
+        id, paused ? absl::StrCat("the operator has paused job '", job.name,
+                                  "': it computes again after metsctl resume ",
+                                  job.name)
+                   : absl::StrCat("the operator has resumed job '", job.name,
+                                  "'")});
+  }
+}
+
 void OperatorIntake::OnPause(const PauseJob& input) {
   CommandDone done;
   done.call = input.call;
   const absl::StatusOr<std::vector<Job*>> jobs = RunningJobs(state_, input.job);
   done.status = jobs.status();
   if (jobs.ok()) {
-    for (Job* job : *jobs) job->paused = input.pause;
+    for (Job* job : *jobs) SetPaused(*job, input.pause);
     for (Device& device : state_.devices) device.turns_stir = true;
   }
   state_.Send(OperatorAction(std::move(done)));

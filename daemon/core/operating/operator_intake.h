@@ -27,6 +27,7 @@ class OperatorIntake {
   void OnKill(const KillJob& input);
 
  private:
+  void SetPaused(Job& job, bool paused);
   absl::Status SetDrained(const DrainDevice& input);
 
   State& state_;

@@ -213,5 +213,47 @@ TEST_F(StartTest, DocumentListsExactlyTheMetricsServed) {
           "mets_job_resident_bytes{device=\"host0\",job=\"my-job\"} 4194304"));
 }
 
+TEST_F(StartTest, AListenerFixesJobDomainAndCapsOfItsSessions) {
+  app::Config config = SmallConfig();
+  const std::string tenant = dir_ + "/tenant";
+  std::filesystem::create_directory(tenant);
+  app::ListenerSpec listener;
+  listener.dir = tenant;
+  listener.job = "fixed";
+  listener.caps.max_limit = MiB(4);
+  config.listeners = {listener};
+  Start(std::move(config));
+  TestClient inside(tenant), outside(run_dir_);
+  inside.Join("mine");
+  outside.Join("mine");
+  EXPECT_TRUE(inside.Acquire(1, 4 << 20).has_granted());
+  EXPECT_TRUE(inside.Acquire(2, 1 << 20).has_denied());
+  EXPECT_TRUE(outside.Acquire(1, 8 << 20).has_granted());
+  const core::Status status = daemon_->GetStatus();
+  ASSERT_EQ(status.jobs.size(), 2u);
+  const bool first = status.jobs[0].name == "fixed";
+  const core::JobStatus& fixed = status.jobs[first ? 0 : 1];
+  const core::JobStatus& mine = status.jobs[first ? 1 : 0];
+  EXPECT_EQ(fixed.name, "fixed");
+  EXPECT_EQ(fixed.limit, MiB(4));
+  EXPECT_EQ(mine.name, "mine");
+  EXPECT_EQ(fixed.uid, mine.uid);
+  EXPECT_FALSE(fixed.domain == mine.domain);
+  daemon_->Stop();
+  EXPECT_TRUE(std::filesystem::is_empty(tenant));
+}
+
+TEST_F(StartTest, AListenerWithoutADirectoryIsNamed) {
+  app::Config config = SmallConfig();
+  config.listeners.resize(1);
+  config.listeners[0].dir = dir_ + "/none";
+  EXPECT_THAT(ErrorOf(std::move(config)), HasSubstr(dir_ + "/none"));
+}
+
+TEST_F(StartTest, ItsThreadsAnswerTheWatchdog) {
+  Start();
+  EXPECT_TRUE(daemon_->AnswersWithin(absl::Seconds(10)));
+}
+
 }  // namespace
 }  // namespace mets

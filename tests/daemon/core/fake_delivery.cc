@@ -58,8 +58,10 @@ void FakeCluster::Do(const SessionAction& action) {
 void FakeCluster::Do(const OperatorAction& action) {
   if (const auto* done = std::get_if<CommandDone>(&action)) {
     commands.push_back(*done);
+  } else if (const auto* end = std::get_if<EndProcesses>(&action)) {
+    ends.push_back(*end);
   } else {
-    ends.push_back(std::get<EndProcesses>(action));
+    ended_jobs.push_back(std::get<JobEnded>(action));
   }
 }
 
@@ -204,6 +206,8 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
   } else if (const auto* ready = std::get_if<DeviceReady>(&action)) {
     s.ready.push_back(*ready);
     s.ready_behind_gate = s.gate.order.ok();
+  } else if (const auto* notice = std::get_if<SendNotice>(&action)) {
+    s.notices.push_back(notice->text);
   } else if (const auto* limits = std::get_if<LimitsChanged>(&action)) {
     s.tight = limits->tight;
     s.limit = limits->limit;

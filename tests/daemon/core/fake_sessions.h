@@ -76,6 +76,7 @@ struct FakeSession {
   std::vector<DeviceReady> ready;
   int overdraft = 0;
   bool tight = false;
+  std::vector<std::string> notices;
   Bytes limit;
   GateOrder gate;                  // The last one; open without any.
   OrderId gate_sent;               // Of the last one that the core has sent.
@@ -191,6 +192,7 @@ class FakeCluster {
   // Answers to operators' commands, and whose processes they end.
   std::vector<CommandDone> commands;
   std::vector<EndProcesses> ends;
+  std::vector<JobEnded> ended_jobs;
   // Answers to SetJobLimit.
   std::vector<JobLimitSet> limits;
   // Bytes of chunks that exist.

@@ -184,6 +184,59 @@ TEST_F(OperatingTest, EvictEndsAlsoWhereNobodyAnswers) {
   EXPECT_EQ(last().left, MiB(4));
 }
 
+TEST_F(OperatingTest, ThePausedJobsUserIsToldOnce) {
+  FakeSession& a = OpenWith("a", 1);
+  cluster_.Step(PauseJob{"a", true, 1});
+  cluster_.Step(PauseJob{"a", true, 1});
+  cluster_.Pump();
+  ASSERT_EQ(a.notices.size(), 1u);
+  EXPECT_THAT(a.notices[0], HasSubstr("metsctl resume a"));
+}
+
+TEST_F(OperatingTest, WhoWaitsIsToldAfterTwoSecondsWhoHoldsTheDevice) {
+  FakeSession& a = OpenWith("a", 8);
+  for (auto& [id, buffer] : a.buffers) cluster_.Pin(a, id, true);
+  cluster_.Report(a);
+  FakeSession& b = cluster_.Open("b");
+  cluster_.Alloc(b, MiB(2));
+  cluster_.Advance(absl::Milliseconds(1900));
+  EXPECT_TRUE(b.notices.empty());
+  cluster_.Advance(absl::Milliseconds(200));
+  ASSERT_EQ(b.notices.size(), 1u);
+  EXPECT_THAT(b.notices[0], HasSubstr("2 MiB on host0 for job 'b' for 2s"));
+  EXPECT_THAT(b.notices[0], HasSubstr("job 'a': 8 MiB resident"));
+  EXPECT_THAT(b.notices[0], HasSubstr("8 MiB pinned"));
+  cluster_.Advance(absl::Seconds(50));
+  EXPECT_EQ(b.notices.size(), 1u);
+  EXPECT_TRUE(a.notices.empty());
+}
+
+TEST_F(OperatingTest, WhatSharingCostIsSaidWhenTheLastProcessEnds) {
+  FakeSession& a = OpenWith("a", 4);
+  FakeSession& a2 = cluster_.Open("a");
+  a.totals.evicted = MiB(12);
+  a.totals.restored = MiB(11);
+  a.totals.peak_live = MiB(5);
+  cluster_.Report(a);
+  cluster_.Advance(absl::Seconds(10));
+  cluster_.Kill(a);
+  EXPECT_TRUE(cluster_.ended_jobs.empty());
+  cluster_.Kill(a2);
+  ASSERT_EQ(cluster_.ended_jobs.size(), 1u);
+  EXPECT_EQ(cluster_.ended_jobs[0].device, "host0");
+  EXPECT_THAT(cluster_.ended_jobs[0].text,
+              HasSubstr("job 'a' has ended on host0 after 10.0 s: it waited "
+                        "0.0 s for memory and 0.0 s for its turn (0 % of its "
+                        "time); 12 MiB left the device and 11 MiB came back; "
+                        "it had at most 5 MiB"));
+}
+
+TEST_F(OperatingTest, AJobThatHadNothingEndsInSilence) {
+  FakeSession& a = cluster_.Open("a");
+  cluster_.Kill(a);
+  EXPECT_TRUE(cluster_.ended_jobs.empty());
+}
+
 SessionOpened Wishes(int priority, Bytes guarantee, Bytes limit) {
   SessionOpened opened;
   opened.priority = priority;
