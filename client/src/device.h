@@ -222,6 +222,8 @@ class Device {
   void SendSnapshot(bool last);
   // Sends what has changed since the last report, if anything.
   bool ReportChanges(ReportScope scope);
+  // The process ends: sends its counters. False when they are known.
+  bool SendLastTotals();
 
  private:
   friend class Admission;

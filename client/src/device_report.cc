@@ -154,6 +154,20 @@ bool Device::ReportChanges(ReportScope scope) {
   return true;
 }
 
+bool Device::SendLastTotals() {
+  absl::MutexLock lock(&mutex_);
+  if (muted_ || CurrentTotals().SerializeAsString() == reported_totals_) {
+    return false;
+  }
+  v1::ClientMessage message;
+  v1::BufferChanges* changes = message.mutable_buffer_changes();
+  changes->set_device(options_.id);
+  changes->set_cached_bytes(CachedBytes().count());
+  FillTotals(changes->mutable_totals());
+  uplink_.Send(std::move(message));
+  return true;
+}
+
 void Device::BeginEpoch(uint64_t old_epoch) {
   std::vector<ChunkHandle> forgotten;
   std::vector<ExtentHandle> extents;

@@ -88,7 +88,10 @@ void Session::Stop() {
     connection = connection_;
   }
   bool sending = false;
-  for (Device* device : Devices()) sending |= device->EndRecordings();
+  for (Device* device : Devices()) {
+    sending |= device->EndRecordings();
+    sending |= device->SendLastTotals();
+  }
   if (connection != nullptr && sending) {
     connection->FinishWriting();
     const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

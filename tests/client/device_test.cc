@@ -265,6 +265,29 @@ TEST_F(DeviceTest, SwappedBuffersAreFreedWithTheirSlot) {
   EXPECT_EQ(Stats().swapped_bytes, 0u);
 }
 
+TEST_F(DeviceTest, TellsWhatMovesCostItsOps) {
+  char* a = Alloc(MiB(2));
+  v1::Slot slot;
+  ASSERT_EQ(Evict(a, &slot), v1::BUFFER_OUTCOME_DONE);
+  End(Read(a));
+  ASSERT_EQ(Evict(a, &slot), v1::BUFFER_OUTCOME_DONE);
+  End(Read(a));
+  End(Read(a));  // It waits for nothing.
+  device_->StepEnds();
+  device_->StepEnds();
+  device_->StepEnds();
+  ASSERT_TRUE(device_->SendLastTotals());
+  EXPECT_FALSE(device_->SendLastTotals());
+  const v1::Totals totals = uplink_.TakeSent().back().buffer_changes().totals();
+  EXPECT_EQ(totals.evictions(), 2u);
+  EXPECT_EQ(totals.clean_evictions(), 1u);
+  EXPECT_EQ(totals.restores(), 2u);
+  EXPECT_GT(totals.restore_stall_us(), 0u);
+  EXPECT_EQ(totals.steps(), 2u);
+  End(Read(a));
+  EXPECT_FALSE(device_->SendLastTotals());
+}
+
 TEST_F(DeviceTest, NothingToSayIsNotSaid) {
   char* a = Alloc(MiB(2));
   EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));

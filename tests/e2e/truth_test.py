@@ -226,6 +226,22 @@ class Truth(unittest.TestCase):
         self.assertEqual(watcher.faults[:5], [])
         self.assertGreater(watcher.scrapes, 20)
 
+    def test_a_job_that_ends_has_told_everything(self):
+        job = self.daemon.run(
+            "ends", [harness.BIN / "mets_stepper", "--hints", "--steps", 30,
+                     "--persistent-mib", 8, "--ephemeral-mib", 32],
+            "--limit", "24MiB")
+        harness.finish(job)
+        told = json.loads(harness.text_of(job).splitlines()[-1])
+        self.assertGreater(told["evicted_bytes"], 0)
+        self.check_that_nothing_is_left()
+        page = scrape.scrape(self.address)
+        for series, count in (
+                ("mets_evicted_bytes_total", told["evicted_bytes"]),
+                ("mets_restored_bytes_total", told["restored_bytes"]),
+                ("mets_steps_total", 29)):  # From beginning to beginning.
+            self.assertEqual(page.by_job(series)["ends"], count, series)
+
     def check_that_nothing_is_left(self):
         def all_back():
             page = scrape.scrape(self.address)
