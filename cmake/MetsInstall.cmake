@@ -31,6 +31,8 @@ install(FILES deploy/systemd/mets.tmpfiles.conf
 
 install(FILES LICENSE README.md deploy/config/metsd.toml
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY deploy/prometheus deploy/grafana
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/mets)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # An operator's file stays. file(INSTALL) minds DESTDIR by itself.
 install(CODE "

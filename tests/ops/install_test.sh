@@ -12,7 +12,8 @@ for file in bin/metsd bin/metsctl bin/mets-sim bin/mets-bench-worker \
   lib/mets/libmets.so lib/mets/libmets_torch.so lib/mets/python/mets/torch.py \
   include/mets/mets.h etc/mets/metsd.toml lib/systemd/system/metsd.service \
   lib/sysusers.d/mets.conf lib/tmpfiles.d/mets.conf share/doc/mets/metsd.toml \
-  share/doc/mets/failure_model.md; do
+  share/doc/mets/failure_model.md share/mets/prometheus/alerts.yml \
+  share/mets/grafana/overview.json; do
   [ -f "$root/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 if grep -r '@[A-Z_]*@' "$root/lib/systemd"; then
