@@ -26,6 +26,7 @@ struct Nvml {
   int (*init)();
   int (*device_by_uuid)(const char*, NvmlDevice*);
   int (*memory_info)(NvmlDevice, NvmlMemory*);
+  // Null before driver 510.
   int (*processes)(NvmlDevice, unsigned int*, NvmlProcess*);
   const char* (*error_text)(int);
 
@@ -55,11 +56,11 @@ absl::StatusOr<const Nvml*> Load() {
   load("nvmlInit_v2", nvml->init);
   load("nvmlDeviceGetHandleByUUID", nvml->device_by_uuid);
   load("nvmlDeviceGetMemoryInfo", nvml->memory_info);
-  load("nvmlDeviceGetComputeRunningProcesses_v3", nvml->processes);
   load("nvmlErrorString", nvml->error_text);
   if (!complete) {
     return absl::FailedPreconditionError("libnvidia-ml.so.1 is too old");
   }
+  load("nvmlDeviceGetComputeRunningProcesses_v3", nvml->processes);
   METS_RETURN_IF_ERROR(nvml->StatusOf(nvml->init(), "nvmlInit"));
   return nvml;
 }
@@ -93,6 +94,11 @@ absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid) {
 absl::StatusOr<std::vector<CudaProcess>> CudaProcessesOf(
     const std::string& uuid) {
   METS_ASSIGN_OR_RETURN(const Found found, Find(uuid));
+  if (found.nvml->processes == nullptr) {
+    return absl::FailedPreconditionError(
+        "this NVIDIA driver does not say which processes use a device; 510 "
+        "and later do");
+  }
   std::vector<NvmlProcess> infos(1024);
   unsigned int count = infos.size();
   METS_RETURN_IF_ERROR(found.nvml->StatusOf(
