@@ -30,7 +30,6 @@ std::string TakeAll(void* library, MetsApi* api) {
   Take(library, "mets_op_begin", &api->op_begin, &missing);
   Take(library, "mets_op_end", &api->op_end, &missing);
   Take(library, "mets_op_detach", &api->op_detach, &missing);
-  Take(library, "mets_recording", &api->recording, &missing);
   Take(library, "mets_op_name", &api->op_name, &missing);
   Take(library, "mets_gate_enter", &api->gate_enter, &missing);
   Take(library, "mets_gate_leave", &api->gate_leave, &missing);

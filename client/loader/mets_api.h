@@ -26,7 +26,6 @@ struct MetsApi {
   decltype(&mets_op_begin) op_begin = nullptr;
   decltype(&mets_op_end) op_end = nullptr;
   decltype(&mets_op_detach) op_detach = nullptr;
-  decltype(&mets_recording) recording = nullptr;
   decltype(&mets_op_name) op_name = nullptr;
   decltype(&mets_gate_enter) gate_enter = nullptr;
   decltype(&mets_gate_leave) gate_leave = nullptr;

@@ -282,13 +282,12 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
   if (stream != nullptr) {
     METS_ASSIGN_OR_RETURN(on, streams_.Find(stream));
   }
-  const bool recording = recorder_.on();
-  const char* name = recording ? TakeNextOpName() : nullptr;
+  const char* name = TakeNextOpName();
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
   Op* op = NewOp(this);
   op->stream = on;
   // Before the gate, which may close where a step begins.
-  WatchBegin(accesses, count, &op->step);
+  WatchBegin(name, accesses, count, &op->step);
   // What runs within an op must not wait: others may wait for that op. Nor what
   // a gated program's section waits for, in another thread.
   const bool counted = !options_.gated && gate_.gating() &&
@@ -330,7 +329,7 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
     RecycleOp(op);
     return absl::OkStatus();
   }
-  if (recording) op->recorded = RecordBegin(name, accesses, count);
+  if (recorder_.on()) op->recorded = RecordBegin(name, accesses, count);
   PushCurrentOp(op);
   *result = op;
   return absl::OkStatus();

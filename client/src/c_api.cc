@@ -209,8 +209,8 @@ void mets_op_detach(mets_op* op) {
   }
 }
 
-void mets_op_name(mets_device* device, const char* name) {
-  if (ToDevice(device)->recording()) mets::client::SetNextOpName(name);
+void mets_op_name(mets_device*, const char* name) {
+  mets::client::SetNextOpName(name);
 }
 
 int mets_recording(mets_device* device) {

@@ -394,7 +394,9 @@ class Device {
   // Since a fixed moment, without the time in which an op waited: at the gate,
   // for memory, for its buffers.
   absl::Duration JobTime();
-  void WatchBegin(const mets_access* accesses, size_t count, StepWatch::Op* op);
+  // `name`: of the op; may be null.
+  void WatchBegin(const char* name, const mets_access* accesses, size_t count,
+                  StepWatch::Op* op);
   void EndStep();
 
   // Recordings (device_record.cc).

@@ -3,6 +3,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "client/src/device.h"
+#include "common/steps/step_content.h"
 
 namespace mets::client {
 
@@ -12,8 +13,8 @@ absl::Duration Device::JobTime() {
   return absl::DurationFromTimespec(now) - waits_.waited();
 }
 
-void Device::WatchBegin(const mets_access* accesses, size_t count,
-                        StepWatch::Op* op) {
+void Device::WatchBegin(const char* name, const mets_access* accesses,
+                        size_t count, StepWatch::Op* op) {
   absl::InlinedVector<steps::Touch, 16> touches;  // Mostly few.
   for (size_t i = 0; i < count; ++i) {
     const mets_access& access = accesses[i];
@@ -27,8 +28,9 @@ void Device::WatchBegin(const mets_access* accesses, size_t count,
     touches.push_back({BufferPool::IdOf(*buffer), access.kind != METS_READ});
   }
   if (touches.empty()) return;
+  const uint64_t kind = name == nullptr ? 0 : steps::KindOf(name);
   const bool begins =
-      step_watch_.Begin(JobTime(), touches.data(), touches.size(), op);
+      step_watch_.Begin(JobTime(), kind, touches.data(), touches.size(), op);
   if (begins && !hinted_.load(std::memory_order_relaxed)) EndStep();
 }
 

@@ -84,8 +84,8 @@ Op* NewOp(Device* device);
 // REQUIRES: it has neither pins nor a reservation.
 void RecycleOp(Op* op);
 
-// Names the next op that this thread begins while recording; the string is
-// borrowed until then. Null: none.
+// Names the next op that this thread begins; the string is borrowed until then.
+// Null: none.
 void SetNextOpName(const char* name);
 const char* TakeNextOpName();
 

@@ -29,11 +29,11 @@ void AddOp(const steps::StepOp& from, v1::StepProgram* part) {
 
 }  // namespace
 
-bool StepWatch::Begin(absl::Duration now, const steps::Touch* touches,
-                      size_t count, Op* op) {
+bool StepWatch::Begin(absl::Duration now, uint64_t kind,
+                      const steps::Touch* touches, size_t count, Op* op) {
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
-  op->signature = recorder_.SignatureOf(touches, count);
+  op->signature = recorder_.SignatureOf(kind, touches, count);
   op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();

@@ -46,10 +46,11 @@ class StepWatch {
 
   explicit StepWatch(std::string device) : device_(std::move(device)) {}
 
-  // An op begins that touches buffers. `now`: since a fixed moment, without
-  // what the process has waited. True when a known step begins with it.
-  bool Begin(absl::Duration now, const steps::Touch* touches, size_t count,
-             Op* op);
+  // An op of a kind (steps::KindOf) begins that touches buffers. `now`: since a
+  // fixed moment, without what the process has waited. True when a known step
+  // begins with it.
+  bool Begin(absl::Duration now, uint64_t kind, const steps::Touch* touches,
+             size_t count, Op* op);
   // The op's buffers are not pinned by it any more.
   void End(Op* op, absl::Duration now);
   // `op` may be null: outside of ops.

@@ -3,6 +3,7 @@
 #define METS_COMMON_STEPS_STEP_CONTENT_H_
 
 #include <cstdint>
+#include <string_view>
 
 namespace mets::steps {
 
@@ -12,6 +13,16 @@ inline uint64_t MixBits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
+}
+
+// Of an op's name: FNV-1a (Fowler, Noll, Vo), in 64 bits. 0 for none.
+inline uint64_t KindOf(std::string_view name) {
+  if (name.empty()) return 0;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
 }
 
 // Two sums over the ops: of their hashes, which is equal for equal multisets,

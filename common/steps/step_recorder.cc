@@ -7,8 +7,9 @@
 
 namespace mets::steps {
 
-uint64_t StepRecorder::SignatureOf(const Touch* touches, size_t count) const {
-  uint64_t signature = 1;
+uint64_t StepRecorder::SignatureOf(uint64_t kind, const Touch* touches,
+                                   size_t count) const {
+  uint64_t signature = kind ^ 1;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t size = SizeOf(touches[i].key).count();
     signature = MixBits(signature ^ (size << 1 | touches[i].write));

@@ -67,9 +67,9 @@ class StepRecorder {
   static constexpr size_t kMostAccesses = 1 << 20;
   static constexpr size_t kKept = 4;
 
-  // For OpBegin: of the sizes and kinds of what an op touches, which are equal
-  // in each step. Not 0.
-  uint64_t SignatureOf(const Touch* touches, size_t count) const;
+  // For OpBegin: of what is equal in each step: the op's kind (KindOf its
+  // name), the sizes of what it touches, and which of them it writes. Not 0.
+  uint64_t SignatureOf(uint64_t kind, const Touch* touches, size_t count) const;
 
   // An op begins. Buffers that are not known are ignored. `signature` is of
   // what is the same in each repetition. Where it is in the step: point().

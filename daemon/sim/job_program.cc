@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/steps/step_content.h"
 
 namespace mets::sim {
 namespace {
@@ -57,6 +58,7 @@ class Builder {
     switch (event.kind) {
       case EventKind::kBegin:
         BeginOp();
+        program_.ops.back().kind = steps::KindOf(trace_.names[event.name]);
         open_[event.id] = program_.ops.size() - 1;
         break;
       case EventKind::kEnd:

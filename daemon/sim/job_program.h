@@ -14,8 +14,9 @@
 namespace mets::sim {
 
 struct JobOp {
-  double gap = 0;   // Seconds on the host since the op before has ended.
-  double busy = 0;  // Seconds on the device.
+  double gap = 0;     // Seconds on the host since the op before has ended.
+  double busy = 0;    // Seconds on the device.
+  uint64_t kind = 0;  // steps::KindOf its name.
   std::vector<steps::Access> accesses;  // Indexes into JobProgram::buffers.
   std::vector<uint32_t> frees;
 

@@ -25,7 +25,7 @@ void StepReporter::Begin(double now, size_t index, steps::PlanMoves* moves) {
   }
   op_.reset();
   if (!touches.empty()) {
-    signature_ = recorder_.SignatureOf(touches.data(), touches.size());
+    signature_ = recorder_.SignatureOf(op.kind, touches.data(), touches.size());
     op_ = recorder_.OpBegin(absl::Seconds(now), signature_, touches.data(),
                             touches.size());
     if (recorder_.point().boundary) step_began_ = now;

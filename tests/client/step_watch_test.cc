@@ -20,10 +20,11 @@ struct Training {
     }
   }
 
-  void Op(const std::vector<steps::Touch>& touches, Bytes allocates) {
+  void Op(const std::vector<steps::Touch>& touches, Bytes allocates,
+          uint64_t kind = 0) {
     StepWatch::Op op;
     ++ops;
-    boundaries += watch.Begin(now, touches.data(), touches.size(), &op);
+    boundaries += watch.Begin(now, kind, touches.data(), touches.size(), &op);
     now += absl::Milliseconds(1);
     if (!allocates.is_zero()) {
       activations.push_back(++last_buffer);
@@ -94,6 +95,20 @@ TEST(StepWatchTest, ProgramIsSentOnceAndThenOneSmallDigestASecond) {
   EXPECT_LT(bytes, 10 * 1000u);
   EXPECT_GE(sent.back().step_digest().steps(), 215u);
   EXPECT_LE(sent.back().step_digest().steps(), 240u);
+}
+
+TEST(StepWatchTest, NamesTellOpsApartThatTouchTheSame) {
+  constexpr int kOps = 40;
+  Training training(1);
+  for (int i = 0; i < 20 * kOps; ++i) {
+    const bool last = i % kOps == kOps - 1;
+    training.Op({{training.weights[0], false}}, Bytes(),
+                steps::KindOf(last ? "Loss" : "Cell"));
+  }
+  const std::vector<v1::ClientMessage> sent =
+      training.watch.Report(training.now);
+  ASSERT_EQ(CountPrograms(sent), 1);
+  EXPECT_EQ(sent[0].step_program().ops_size(), kOps);
 }
 
 TEST(StepWatchTest, NothingIsSentWithoutAStepOrWithoutOps) {

@@ -434,8 +434,6 @@ void mets_op_detach(mets_op* op) {
   if (t_op == op) t_op = op->outer;
 }
 
-int mets_recording(mets_device*) { return 0; }
-
 void mets_op_name(mets_device*, const char*) {}
 
 mets_status mets_get_stats(mets_device*, mets_stats_t* stats) {

@@ -8,7 +8,7 @@ mets_status OpScope::BeginMetsOp(const mets_access* accesses, size_t count,
                                  uint64_t expected, mets_op** op) {
   const MetsApi& api = memory_->api();
   mets_device* device = memory_->device();
-  if (api.recording(device) != 0) api.op_name(device, state_->type.c_str());
+  api.op_name(device, state_->type.c_str());
   return api.op_begin(device, nullptr, accesses, count, expected, op);
 }
 

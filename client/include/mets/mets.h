@@ -234,6 +234,12 @@ typedef struct mets_access {
  * device such ops run one at a time. */
 #define METS_UNKNOWN UINT64_MAX
 
+/* Names the next op that the calling thread begins, by its type, such as
+ * "MatMul": `name` is kept as a pointer until then. Ops of one name that touch
+ * buffers of the same sizes look alike to METS, which finds a training's step
+ * in the sequence of its ops; in recordings the names are to be read. */
+METS_EXPORT void mets_op_name(mets_device* device, const char* name);
+
 /* Asks to run an op that touches `accesses` and allocates what they name as
  * METS_NEW plus `expected_bytes`. All or nothing: when it returns, every buffer
  * named is resident for work that comes on `stream` (or any other) and pinned,
@@ -282,10 +288,6 @@ METS_EXPORT mets_status mets_record_stop(mets_device* device);
 
 /* Whether a recording runs, at the cost of one load. */
 METS_EXPORT int mets_recording(mets_device* device);
-
-/* Names the next op that the calling thread begins, if a recording runs; `name`
- * is kept as a pointer and must stay valid (an op's type, such as "MatMul"). */
-METS_EXPORT void mets_op_name(mets_device* device, const char* name);
 
 /* ---- turns ----------------------------------------------------------------- */
 
