@@ -5,6 +5,9 @@
 
 #include <map>
 
+#include "absl/strings/str_cat.h"
+#include "common/steps/step_content.h"
+
 namespace mets::client {
 namespace {
 
@@ -101,9 +104,8 @@ TEST(StepWatchTest, NamesTellOpsApartThatTouchTheSame) {
   constexpr int kOps = 40;
   Training training(1);
   for (int i = 0; i < 20 * kOps; ++i) {
-    const bool last = i % kOps == kOps - 1;
     training.Op({{training.weights[0], false}}, Bytes(),
-                steps::KindOf(last ? "Loss" : "Cell"));
+                steps::KindOf(absl::StrCat("Cell", i % kOps)));
   }
   const std::vector<v1::ClientMessage> sent =
       training.watch.Report(training.now);
