@@ -42,7 +42,8 @@ class Record(unittest.TestCase):
         self.assertGreater(count["write"], 0)
         names = collections.Counter(row[4] for row in rows
                                     if row[1] == "begin")
-        self.assertGreater(names["MatMul"], 0)
+        # oneDNN has names of its own, such as "_MklMatMul", on some processors.
+        self.assertTrue(any("MatMul" in name for name in names), names)
         self.assertNotIn("", names)
 
 
