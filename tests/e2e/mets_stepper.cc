@@ -24,6 +24,7 @@ struct Options {
   int compute_us = 0;  // Of each op, besides touching its memory.
   bool hints = false;
   bool progress = false;
+  std::vector<std::string> also;  // Devices on which it has a buffer besides.
 };
 
 [[noreturn]] void Die(const char* what) {
@@ -130,6 +131,17 @@ class Training {
   mets_op* op_ = nullptr;
 };
 
+// A buffer on another device, which stays.
+void UseDevice(mets_client* client, const std::string& id) {
+  mets_device* device = nullptr;
+  Check(mets_device_open(client, id.c_str(), METS_OPS_SEEN, &device),
+        "mets_device_open");
+  mets_alloc_options how = METS_ALLOC_OPTIONS_INIT;
+  how.bytes = 1 << 20;
+  void* address = nullptr;
+  Check(mets_alloc(device, &how, &address), "mets_alloc");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -143,6 +155,7 @@ int main(int argc, char** argv) {
   app.add_option("--compute-us", options.compute_us, "of each op");
   app.add_flag("--hints", options.hints, "say when a step begins");
   app.add_flag("--progress", options.progress, "print each step's number");
+  app.add_option("--also", options.also, "other devices to have a buffer on");
   CLI11_PARSE(app, argc, argv);
 
   mets_client* client = nullptr;
@@ -151,6 +164,7 @@ int main(int argc, char** argv) {
   mets_device* device = nullptr;
   Check(mets_device_open(client, nullptr, METS_OPS_SEEN, &device),
         "mets_device_open");
+  for (const std::string& id : options.also) UseDevice(client, id);
   const double begin = Now();
   Training(device, options).Run();
   const double seconds = Now() - begin;

@@ -105,6 +105,9 @@ TEST(FromClientTest, AbsurdAmountsAreRefusedByField) {
   changes.mutable_buffer_changes()->set_cached_bytes(kAbsurd);
   v1::ClientMessage totals;
   totals.mutable_buffer_changes()->mutable_totals()->set_restores(kAbsurd);
+  v1::ClientMessage stall;
+  stall.mutable_buffer_changes()->mutable_totals()->set_restore_stall_us(
+      kAbsurd);
   v1::ClientMessage snapshot;
   snapshot.mutable_snapshot()->set_orphan_swap_bytes(kAbsurd);
   const std::pair<v1::ClientMessage, std::string> cases[] = {
@@ -112,6 +115,7 @@ TEST(FromClientTest, AbsurdAmountsAreRefusedByField) {
       {release, "release.orphan_bytes"},
       {changes, "buffer_changes.cached_bytes"},
       {totals, "totals.restores"},
+      {stall, "totals.restore_stall_us"},
       {snapshot, "snapshot.orphan_swap_bytes"}};
   for (const auto& [message, field] : cases) {
     const auto input = Take(message);
