@@ -23,6 +23,7 @@ install(FILES client/include/mets/mets.h
 configure_file(deploy/systemd/metsd.service.in
                ${CMAKE_BINARY_DIR}/systemd/metsd.service @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/systemd/metsd.service
+              deploy/systemd/metsd.socket deploy/systemd/metsd-admin.socket
         DESTINATION lib/systemd/system)
 install(FILES deploy/systemd/mets.sysusers.conf
         DESTINATION lib/sysusers.d RENAME mets.conf)

@@ -111,9 +111,11 @@ class DescriptorListener {
   // replaced; ALREADY_EXISTS, naming the path, when somebody does.
   static absl::StatusOr<DescriptorListener> Listen(const std::string& path,
                                                    mode_t mode);
+  // Takes over a socket that listens already; `path` is for error texts.
+  static DescriptorListener Adopt(UniqueFd socket, std::string path);
   DescriptorListener(DescriptorListener&&) = default;
   DescriptorListener& operator=(DescriptorListener&& other);
-  // Removes the socket file.
+  // Removes the socket file, unless the socket was adopted.
   ~DescriptorListener();
 
   int fd() const { return socket_.get(); }
@@ -127,6 +129,7 @@ class DescriptorListener {
 
   UniqueFd socket_;
   std::string path_;
+  bool adopted_ = false;
 };
 
 // kTokenSize bytes from the kernel's random source.

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -48,11 +49,20 @@ DescriptorListener::DescriptorListener(UniqueFd socket, std::string path)
 DescriptorListener& DescriptorListener::operator=(DescriptorListener&& other) {
   std::swap(socket_, other.socket_);
   std::swap(path_, other.path_);
+  std::swap(adopted_, other.adopted_);
   return *this;
 }
 
 DescriptorListener::~DescriptorListener() {
-  if (socket_.ok()) unlink(path_.c_str());
+  if (socket_.ok() && !adopted_) unlink(path_.c_str());
+}
+
+DescriptorListener DescriptorListener::Adopt(UniqueFd socket,
+                                             std::string path) {
+  fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+  DescriptorListener listener(std::move(socket), std::move(path));
+  listener.adopted_ = true;
+  return listener;
 }
 
 absl::StatusOr<DescriptorListener> DescriptorListener::Listen(

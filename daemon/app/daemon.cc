@@ -98,10 +98,10 @@ core::CoreConfig CoreConfigFor(
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(Config config,
-                                                      spdlog::logger& log) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    Config config, spdlog::logger& log, transport::PassedSockets passed) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(config), log));
-  METS_RETURN_IF_ERROR(daemon->Init());
+  METS_RETURN_IF_ERROR(daemon->Init(std::move(passed)));
   return daemon;
 }
 
@@ -110,12 +110,14 @@ Daemon::Daemon(Config config, spdlog::logger& log)
 
 Daemon::~Daemon() { Stop(); }
 
-absl::Status Daemon::Init() {
+absl::Status Daemon::Init(transport::PassedSockets passed) {
   started_ = clock_.Now();
   METS_RETURN_IF_ERROR(transport::PrepareRunDir(config_.run_dir));
   METS_RETURN_IF_ERROR(CheckListeners(config_));
-  METS_RETURN_IF_ERROR(transport::ClearSocketPath(
-      transport::SocketsIn(config_.run_dir).session));
+  if (!passed.session.ok()) {
+    METS_RETURN_IF_ERROR(transport::ClearSocketPath(
+        transport::SocketsIn(config_.run_dir).session));
+  }
   Recovery recovery = Recover(state_path());
   epoch_ = recovery.epoch;
   if (!recovery.warning.empty()) log_.warn("{}", recovery.warning);
@@ -129,7 +131,7 @@ absl::Status Daemon::Init() {
   METS_RETURN_IF_ERROR(MakeCore(recovery, devices));
   memory_ =
       std::make_unique<memory::MemoryManager>(std::move(devices), *engine_);
-  METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery)));
+  METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery), std::move(passed)));
   MakeStateWriter();
   desk_ = std::make_unique<OperatorDesk>(log_, *transport_);
   engine_->Start(*transport_, *memory_, *planner_, *desk_);
@@ -175,9 +177,11 @@ absl::Status Daemon::MakeCore(
   return absl::OkStatus();
 }
 
-absl::Status Daemon::MakeTransport(Recovery recovery) {
+absl::Status Daemon::MakeTransport(Recovery recovery,
+                                   transport::PassedSockets passed) {
   transport::TransportOptions options;
   options.run_dir = config_.run_dir;
+  options.passed = std::move(passed);
   options.epoch = epoch_;
   options.version = VersionText();
   METS_ASSIGN_OR_RETURN(

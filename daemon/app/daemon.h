@@ -30,8 +30,9 @@ namespace mets::app {
 class Daemon {
  public:
   // An error names what is wrong and what to do; nothing is left running then.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(Config config,
-                                                       spdlog::logger& log);
+  // `passed`: sockets that are bound already.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      Config config, spdlog::logger& log, transport::PassedSockets passed = {});
   ~Daemon();
 
   // Says Bye to every job, stops, and removes the sockets. The state file
@@ -53,11 +54,12 @@ class Daemon {
  private:
   Daemon(Config config, spdlog::logger& log);
 
-  absl::Status Init();
+  absl::Status Init(transport::PassedSockets passed);
   absl::StatusOr<std::vector<memory::ManagedDevice>> OpenDevices();
   absl::Status MakeCore(const Recovery& recovery,
                         const std::vector<memory::ManagedDevice>& devices);
-  absl::Status MakeTransport(Recovery recovery);
+  absl::Status MakeTransport(Recovery recovery,
+                             transport::PassedSockets passed);
   void MakeStateWriter();
   SavedState CurrentState() const;
   std::string state_path() const { return config_.run_dir + "/state.json"; }

@@ -77,7 +77,7 @@ int Serve(int argc, const char* const* argv, Config config,
           spdlog::logger& log) {
   ServiceManager manager;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
-      Daemon::Start(std::move(config), log);
+      Daemon::Start(std::move(config), log, ServiceManager::TakeSockets());
   if (!daemon.ok()) return Fail(daemon.status(), 1);
   LogReady(**daemon, log);
   manager.Ready();

@@ -1,10 +1,14 @@
 #include "daemon/app/service_manager.h"
 
+#include <stdlib.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
 #include <cinttypes>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 namespace mets::app {
 
@@ -21,6 +25,25 @@ void ServiceManager::Reloading() {
 void ServiceManager::Stopping() { sd_notify(0, "STOPPING=1\nSTATUS=Stopping"); }
 
 void ServiceManager::Alive() { sd_notify(0, "WATCHDOG=1"); }
+
+transport::PassedSockets ServiceManager::TakeSockets() {
+  transport::PassedSockets sockets;
+  char** names = nullptr;
+  const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
+  for (int i = 0; i < count; ++i) {
+    UniqueFd socket(SD_LISTEN_FDS_START + i);
+    const bool admin = std::string(names[i]) == "admin";
+    if (sd_is_socket_unix(socket.get(), SOCK_SEQPACKET, 1, nullptr, 0) > 0) {
+      sockets.fd = std::move(socket);
+    } else if (sd_is_socket_unix(socket.get(), SOCK_STREAM, 1, nullptr, 0) >
+               0) {
+      (admin ? sockets.admin : sockets.session) = std::move(socket);
+    }
+  }
+  for (int i = 0; i < count; ++i) free(names[i]);
+  free(names);
+  return sockets;
+}
 
 absl::Duration ServiceManager::FindWatchdogPeriod() {
   uint64_t us = 0;

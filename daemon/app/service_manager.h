@@ -3,6 +3,7 @@
 #define METS_DAEMON_APP_SERVICE_MANAGER_H_
 
 #include "absl/time/time.h"
+#include "daemon/transport/transport.h"
 
 namespace mets::app {
 
@@ -15,6 +16,10 @@ class ServiceManager {
   void Stopping();
   // It is alive: due at least every watchdog_period().
   void Alive();
+
+  // The sockets that it has bound for the daemon (metsd.socket,
+  // metsd-admin.socket), once; others that it passes are closed.
+  static transport::PassedSockets TakeSockets();
 
   // A third of the time after which a silent daemon is restarted;
   // InfiniteDuration where nobody watches.

@@ -53,6 +53,8 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
                      const core::StatusSource& status, const Clock& clock)
     : options_(std::move(options)),
       paths_(SocketsIn(options_.run_dir)),
+      session_passed_(options_.passed.session.ok()),
+      admin_passed_(options_.passed.admin.ok()),
       descriptors_(descriptors),
       clock_(clock),
       registry_(options_.registry, sink),
@@ -63,21 +65,34 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
 
 Transport::~Transport() { Stop(absl::ZeroDuration()); }
 
-std::vector<std::string> Transport::SessionSockets() const {
-  std::vector<std::string> paths = {paths_.session};
-  for (const std::string& dir : options_.listener_dirs) {
-    paths.push_back(SocketsIn(dir).session);
+std::vector<Transport::Place> Transport::SessionPlaces() const {
+  std::vector<Place> places;
+  if (!session_passed_) {
+    places.push_back({paths_.session, options_.session_access});
   }
-  return paths;
+  for (const std::string& dir : options_.listener_dirs) {
+    places.push_back({SocketsIn(dir).session, kOpenToAll});
+  }
+  return places;
+}
+
+std::vector<Transport::Place> Transport::AdminPlaces() const {
+  if (admin_passed_) return {};
+  return {{paths_.admin, options_.admin_access}};
 }
 
 absl::StatusOr<std::vector<ipc::DescriptorListener>> Transport::Listen() {
   std::vector<ipc::DescriptorListener> listeners;
-  METS_ASSIGN_OR_RETURN(
-      ipc::DescriptorListener own,
-      ipc::DescriptorListener::Listen(paths_.fd, options_.session_access.mode));
-  METS_RETURN_IF_ERROR(ApplyAccess(paths_.fd, options_.session_access));
-  listeners.push_back(std::move(own));
+  if (options_.passed.fd.ok()) {
+    listeners.push_back(ipc::DescriptorListener::Adopt(
+        std::move(options_.passed.fd), paths_.fd));
+  } else {
+    METS_ASSIGN_OR_RETURN(ipc::DescriptorListener own,
+                          ipc::DescriptorListener::Listen(
+                              paths_.fd, options_.session_access.mode));
+    METS_RETURN_IF_ERROR(ApplyAccess(paths_.fd, options_.session_access));
+    listeners.push_back(std::move(own));
+  }
   for (const std::string& dir : options_.listener_dirs) {
     METS_ASSIGN_OR_RETURN(
         ipc::DescriptorListener listener,
@@ -89,10 +104,11 @@ absl::StatusOr<std::vector<ipc::DescriptorListener>> Transport::Listen() {
 
 absl::Status Transport::Start() {
   METS_RETURN_IF_ERROR(PrepareRunDir(options_.run_dir));
-  for (const std::string& path : SessionSockets()) {
-    METS_RETURN_IF_ERROR(ClearSocketPath(path));
+  for (const std::vector<Place>& places : {SessionPlaces(), AdminPlaces()}) {
+    for (const Place& place : places) {
+      METS_RETURN_IF_ERROR(ClearSocketPath(place.path));
+    }
   }
-  METS_RETURN_IF_ERROR(ClearSocketPath(paths_.admin));
   METS_ASSIGN_OR_RETURN(std::vector<ipc::DescriptorListener> listeners,
                         Listen());
   FdServerOptions fd_options;
@@ -102,22 +118,35 @@ absl::Status Transport::Start() {
       fd_server_,
       FdServer::Create(fd_options, std::move(listeners),
                        std::move(options_.expected), registry_, clock_));
-  METS_ASSIGN_OR_RETURN(
-      session_server_,
-      Serve(SessionSockets(), session_service_, options_.session_access));
-  METS_ASSIGN_OR_RETURN(admin_server_, Serve({paths_.admin}, admin_service_,
-                                             options_.admin_access));
+  METS_RETURN_IF_ERROR(StartServers());
   fd_server_->Start();
   return absl::OkStatus();
 }
 
+absl::Status Transport::StartServers() {
+  METS_ASSIGN_OR_RETURN(session_server_,
+                        Serve(SessionPlaces(), session_service_));
+  METS_ASSIGN_OR_RETURN(admin_server_, Serve(AdminPlaces(), admin_service_));
+  if (session_passed_) {
+    METS_ASSIGN_OR_RETURN(
+        session_acceptor_,
+        SocketAcceptor::Start(std::move(options_.passed.session),
+                              *session_server_));
+  }
+  if (admin_passed_) {
+    METS_ASSIGN_OR_RETURN(
+        admin_acceptor_, SocketAcceptor::Start(std::move(options_.passed.admin),
+                                               *admin_server_));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<grpc::Server>> Transport::Serve(
-    const std::vector<std::string>& paths, grpc::Service& service,
-    const SocketAccess& access) {
+    const std::vector<Place>& places, grpc::Service& service) {
   grpc::ServerBuilder builder;
-  std::vector<int> bound(paths.size());
-  for (size_t i = 0; i < paths.size(); ++i) {
-    builder.AddListeningPort(absl::StrCat("unix:", paths[i]),
+  std::vector<int> bound(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    builder.AddListeningPort(absl::StrCat("unix:", places[i].path),
                              grpc::InsecureServerCredentials(), &bound[i]);
   }
   builder.RegisterService(&service);
@@ -127,15 +156,15 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Transport::Serve(
   const mode_t old_mask = umask(0177);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   umask(old_mask);
-  for (size_t i = 0; i < paths.size(); ++i) {
+  for (size_t i = 0; i < places.size(); ++i) {
     if (server == nullptr || bound[i] == 0) {
       return absl::InternalError(
-          absl::StrCat("cannot listen at ", paths[i],
+          absl::StrCat("cannot listen at ", places[i].path,
                        ": no permission for its directory, or no space there"));
     }
-    // The first is the run directory's.
-    METS_RETURN_IF_ERROR(ApplyAccess(paths[i], i == 0 ? access : kOpenToAll));
+    METS_RETURN_IF_ERROR(ApplyAccess(places[i].path, places[i].access));
   }
+  if (server == nullptr) return absl::InternalError("cannot start gRPC");
   return server;
 }
 
@@ -147,14 +176,17 @@ void Transport::Stop(absl::Duration grace) {
   admin_service_.Abort();
   recordings_.Abort();
   session_service_.AwaitNoStreams(absl::Now() + grace);
+  session_acceptor_ = nullptr;
+  admin_acceptor_ = nullptr;
   const auto now = absl::ToChronoTime(absl::Now());
   if (session_server_ != nullptr) session_server_->Shutdown(now);
   if (admin_server_ != nullptr) admin_server_->Shutdown(now);
   session_server_ = nullptr;
   admin_server_ = nullptr;
   fd_server_ = nullptr;
-  for (const std::string& path : SessionSockets()) unlink(path.c_str());
-  unlink(paths_.admin.c_str());
+  for (const std::vector<Place>& places : {SessionPlaces(), AdminPlaces()}) {
+    for (const Place& place : places) unlink(place.path.c_str());
+  }
 }
 
 void Transport::Perform(core::SessionAction action) {

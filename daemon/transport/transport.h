@@ -18,9 +18,16 @@
 #include "daemon/transport/recordings.h"
 #include "daemon/transport/session_registry.h"
 #include "daemon/transport/session_service.h"
+#include "daemon/transport/socket_acceptor.h"
 #include "daemon/transport/socket_files.h"
 
 namespace mets::transport {
+
+// Sockets that listen already, bound by somebody else (systemd); those that are
+// empty the transport binds itself.
+struct PassedSockets {
+  UniqueFd fd, session, admin;
+};
 
 struct TransportOptions {
   std::string run_dir;
@@ -28,6 +35,7 @@ struct TransportOptions {
   // reach such a directory may use it. What they fix is in registry.listeners,
   // behind a rule for the run directory's.
   std::vector<std::string> listener_dirs;
+  PassedSockets passed;
   Epoch epoch;
   std::string version;  // Of the daemon, for people.
   SocketAccess session_access;
@@ -79,11 +87,17 @@ class Transport : public core::SessionPort, public core::OperatorPort {
 
  private:
   absl::StatusOr<std::vector<ipc::DescriptorListener>> Listen();
-  absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(
-      const std::vector<std::string>& paths, grpc::Service& service,
-      const SocketAccess& access);
-  // Of all directories, that of the run directory first.
-  std::vector<std::string> SessionSockets() const;
+  // A socket file that the transport makes.
+  struct Place {
+    std::string path;
+    SocketAccess access;
+  };
+  // Of streams and of operators; without what was passed.
+  std::vector<Place> SessionPlaces() const;
+  std::vector<Place> AdminPlaces() const;
+  static absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(
+      const std::vector<Place>& places, grpc::Service& service);
+  absl::Status StartServers();
 
   void Handle(const core::Welcome& action);
   void Handle(const core::Refuse& action);
@@ -101,6 +115,7 @@ class Transport : public core::SessionPort, public core::OperatorPort {
 
   TransportOptions options_;
   const SocketPaths paths_;
+  const bool session_passed_, admin_passed_;
   const core::DescriptorSource& descriptors_;
   const Clock& clock_;
   SessionRegistry registry_;
@@ -110,6 +125,9 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   std::unique_ptr<FdServer> fd_server_;
   std::unique_ptr<grpc::Server> session_server_;
   std::unique_ptr<grpc::Server> admin_server_;
+  // Before the servers go.
+  std::unique_ptr<SocketAcceptor> session_acceptor_;
+  std::unique_ptr<SocketAcceptor> admin_acceptor_;
 };
 
 }  // namespace mets::transport

@@ -1,6 +1,8 @@
 // What can go wrong at the start, and what is left at the end.
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <cctype>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "daemon/app/state_file.h"
 #include "tests/daemon/app/daemon_fixture.h"
@@ -248,6 +251,37 @@ TEST_F(StartTest, AListenerWithoutADirectoryIsNamed) {
   config.listeners.resize(1);
   config.listeners[0].dir = dir_ + "/none";
   EXPECT_THAT(ErrorOf(std::move(config)), HasSubstr(dir_ + "/none"));
+}
+
+UniqueFd Bound(const std::string& path, int type) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  UniqueFd bound(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(
+      bind(bound.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+      0);
+  EXPECT_EQ(listen(bound.get(), 16), 0);
+  return bound;
+}
+
+TEST_F(StartTest, SocketsThatSystemdHasBoundAreUsedAndStay) {
+  std::filesystem::create_directory(run_dir_);
+  transport::PassedSockets passed;
+  passed.fd = Bound(run_dir_ + "/fd.sock", SOCK_SEQPACKET);
+  passed.session = Bound(run_dir_ + "/session.sock", SOCK_STREAM);
+  auto daemon = app::Daemon::Start(SmallConfig(), log_, std::move(passed));
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  daemon_ = *std::move(daemon);
+  {
+    TestClient client(run_dir_);
+    client.Join("a");
+    EXPECT_TRUE(client.Acquire(1, 1 << 20).has_granted());
+  }
+  daemon_->Stop();
+  EXPECT_TRUE(std::filesystem::exists(run_dir_ + "/fd.sock"));
+  EXPECT_TRUE(std::filesystem::exists(run_dir_ + "/session.sock"));
+  EXPECT_FALSE(std::filesystem::exists(run_dir_ + "/admin.sock"));
 }
 
 TEST_F(StartTest, ItsThreadsAnswerTheWatchdog) {
