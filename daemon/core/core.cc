@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/evictor.h"
 #include "daemon/core/invariants.h"
 #include "daemon/core/operating/job_emptier.h"
@@ -12,6 +13,7 @@
 #include "daemon/core/plan_keeper.h"
 #include "daemon/core/reclaimer.h"
 #include "daemon/core/report_intake.h"
+#include "daemon/core/reports/why.h"
 #include "daemon/core/request_server.h"
 #include "daemon/core/retirement.h"
 #include "daemon/core/scheduling/gate_keeper.h"
@@ -74,6 +76,8 @@ class Core::Impl {
     }
     return next;
   }
+
+  std::vector<Event> TakeEvents() { return std::exchange(state_.events, {}); }
 
   const State& state() const { return state_; }
 
@@ -162,7 +166,9 @@ class Core::Impl {
 
   void UpdateResponsiveness() {
     for (SessionId id : state_.orders.MarkLate(state_.now)) {
-      state_.sessions.Find(id)->unresponsive = true;
+      Session& session = *state_.sessions.Find(id);
+      session.unresponsive = true;
+      NoteSession(state_, EventKind::kUnresponsive, session);
       state_.unresponsive.insert(id);
       state_.RefreshVictims(id);
       state_.StirAll();
@@ -177,6 +183,7 @@ class Core::Impl {
       }
       if (still) {
         session->unresponsive = false;
+        NoteSession(state_, EventKind::kResponds, *session);
         state_.RefreshVictims(*it);
         state_.StirAll();
       }
@@ -210,9 +217,15 @@ std::vector<Action> Core::Step(absl::Time now, const Input& input) {
   return impl_->Step(now, input);
 }
 
+std::vector<Event> Core::TakeEvents() { return impl_->TakeEvents(); }
+
 absl::Time Core::next_deadline() const { return impl_->next_deadline(); }
 
 Status Core::GetStatus() const { return BuildStatus(impl_->state()); }
+
+std::vector<WhyAnswer> Core::Why(const std::string& job) const {
+  return WhyOf(impl_->state(), job);
+}
 
 absl::Status Core::CheckInvariants() const {
   return CheckState(impl_->state());

@@ -3,9 +3,11 @@
 #define METS_DAEMON_CORE_CORE_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "daemon/core/events/event.h"
 #include "daemon/core/types.h"
 #include "daemon/core/victim_policy.h"
 
@@ -34,8 +36,16 @@ class Core {
   // When the next Tick is due; InfiniteFuture when nothing waits for time.
   absl::Time next_deadline() const;
 
+  // What was decided since the last call, for people; nothing where
+  // CoreConfig::events is off. Whoever turns it on has to call this.
+  std::vector<Event> TakeEvents();
+
   // A copy of the state, for people and for the state file.
   Status GetStatus() const;
+
+  // Why the job does not compute: one answer for each device that it uses (and
+  // each job of that name); none when there is no such job.
+  std::vector<WhyAnswer> Why(const std::string& job) const;
 
   // Checks that every ledger balances (free + cached + resident + moving +
   // draining + orphans = pool on each device, slots within extents, every

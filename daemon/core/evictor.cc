@@ -13,6 +13,12 @@ constexpr size_t kMostCandidates = 1024;  // In one order.
 // How soon victims are searched again where none were found.
 constexpr absl::Duration kSearchAgain = absl::Milliseconds(2);
 
+EvictCause CauseOf(const ReclaimGoal& goal) {
+  if (goal.commanded) return EvictCause::kCommand;
+  if (goal.only == nullptr) return EvictCause::kRequest;
+  return goal.only == goal.requester ? EvictCause::kLimit : EvictCause::kTurn;
+}
+
 }  // namespace
 
 Bytes Evictor::Evict(const ReclaimGoal& goal) {
@@ -170,6 +176,9 @@ void Evictor::Issue(const ReclaimGoal& goal, Share& share) {
   order.device = device;
   order.due = state_.now + state_.config.order_timeout;
   order.target = share.target;
+  order.issued = state_.now;
+  order.cause = CauseOf(goal);
+  if (state_.config.events) order.for_job = goal.requester->name;
   EvictOrder action;
   action.session = share.session->id;
   action.device = state_.devices[device].config.name;
@@ -180,6 +189,7 @@ void Evictor::Issue(const ReclaimGoal& goal, Share& share) {
     const Slot& slot = state_.swap.Find(buffer->slot)->slot;
     order.candidates.push_back(
         {buffer->id, buffer->slot, buffer->size, reused});
+    order.next_use = std::min(order.next_use, buffer->next_use);
     action.candidates.push_back({buffer->id, slot});
     swap_.Introduce(slot, *share.session, &action.new_to_session);
   }

@@ -3,11 +3,13 @@
 #define METS_DAEMON_CORE_ORDER_BOOK_H_
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "daemon/core/events/event.h"
 #include "daemon/core/id_counter.h"
 
 namespace mets::core {
@@ -26,13 +28,17 @@ struct Order {
   SessionId session;
   OrderKind kind = OrderKind::kTrim;
   size_t device = 0;
-  absl::Time due;                     // When the session becomes unresponsive.
-  bool late = false;                  // It has.
-  Bytes target;                       // kEvict, kTrim.
-  Bytes released;                     // So far.
-  std::vector<Candidate> candidates;  // kEvict.
-  std::vector<ChunkId> chunks;        // kForget.
-  std::vector<ExtentId> extents;      // kForget.
+  absl::Time due;       // When the session becomes unresponsive.
+  bool late = false;    // It has.
+  absl::Time issued;    // kEvict: since when, ...
+  std::string for_job;  // ... for whom, ...
+  EvictCause cause = EvictCause::kRequest;       // ... why, and ...
+  absl::Time next_use = absl::InfiniteFuture();  // ... when needed again.
+  Bytes target;                                  // kEvict, kTrim.
+  Bytes released;                                // So far.
+  std::vector<Candidate> candidates;             // kEvict.
+  std::vector<ChunkId> chunks;                   // kForget.
+  std::vector<ExtentId> extents;                 // kForget.
 
   // Bytes that the order still promises; none when it is late.
   Bytes coming() const;

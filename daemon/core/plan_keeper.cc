@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/events/notes.h"
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/plan_slots.h"
 
@@ -215,6 +216,7 @@ void PlanKeeper::SendPlan(Session& session, size_t index, PlanOrder action) {
     book.slots[place.slot.id] = {action.order, BufferId()};
     swap_.Introduce(place.slot, session, &action.new_to_session);
   }
+  NotePlan(state_, session, index, action);
   state_.Send(std::move(action));
 }
 

@@ -3,7 +3,13 @@
 #ifndef METS_DAEMON_CORE_PORTS_H_
 #define METS_DAEMON_CORE_PORTS_H_
 
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
+#include "daemon/core/events/event.h"
 #include "daemon/core/types.h"
 
 namespace mets::core {
@@ -57,11 +63,33 @@ class DescriptorSource {
   virtual absl::StatusOr<int> ExtentDescriptor(ExtentId extent) const = 0;
 };
 
+// Keeps what was decided (Core::TakeEvents), and passes it on. Thread-safe.
+class EventLog {
+ public:
+  // Numbers ascend from 1; some may be missing.
+  struct Entry {
+    uint64_t number = 0;
+    Event event;
+  };
+  virtual ~EventLog() = default;
+  // Entries behind `after`, of (or for) one job and of whole devices unless
+  // `job` is empty, oldest first and
+  // at most `most` of the newest.
+  virtual std::vector<Entry> Recent(uint64_t after, const std::string& job,
+                                    size_t most) const = 0;
+  // Calls `wake` after every addition, from any thread, until Unwatch, which
+  // waits for a call that runs. `wake` must not block, nor call the log.
+  virtual uint64_t Watch(std::function<void()> wake) = 0;
+  virtual void Unwatch(uint64_t watch) = 0;
+};
+
 // Gives a consistent copy of the core's state. Thread-safe.
 class StatusSource {
  public:
   virtual ~StatusSource() = default;
   virtual Status GetStatus() const = 0;
+  // As Core::Why.
+  virtual std::vector<WhyAnswer> Why(const std::string& job) const = 0;
 };
 
 }  // namespace mets::core

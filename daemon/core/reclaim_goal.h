@@ -13,6 +13,9 @@ struct ReclaimGoal {
   const Job* requester = nullptr;
   // Null: from every job.
   const Job* only = nullptr;
+  // Gets what is ordered, unless null.
+  Tried* tried = nullptr;
+  bool commanded = false;  // By an operator.
 };
 
 // The most that may be taken from `job` now: all it has, unless it is active

@@ -19,13 +19,19 @@ Bytes Takable(const State& state, const Job& job, const ReclaimGoal& goal) {
 }
 
 Bytes Reclaimer::Reclaim(const ReclaimGoal& goal, bool evict) {
-  Bytes ordered = Trim(goal);
-  if (ordered < goal.bytes && evict) {
+  const Bytes cached = Trim(goal);
+  Bytes buffers;
+  if (cached < goal.bytes && evict) {
     ReclaimGoal rest = goal;
-    rest.bytes -= ordered;
-    ordered += evictor_.Evict(rest);
+    rest.bytes -= cached;
+    buffers = evictor_.Evict(rest);
   }
-  return ordered;
+  if (goal.tried != nullptr) {
+    goal.tried->cached += cached;
+    goal.tried->buffers += buffers;
+    ++goal.tried->searches;
+  }
+  return cached + buffers;
 }
 
 Bytes Reclaimer::Trim(const ReclaimGoal& goal) {
@@ -68,13 +74,13 @@ Bytes Reclaimer::Trim(const ReclaimGoal& goal) {
   return ordered;
 }
 
-Bytes Reclaimer::EnforceLimit(Job& job, size_t device, Bytes extra,
-                              bool evict) {
+Bytes Reclaimer::EnforceLimit(Job& job, size_t device, Bytes extra, bool evict,
+                              Tried* tried) {
   if (job.limit.is_zero()) return Bytes();
   Bytes over = state_.sessions.JobBytes(job, device) + extra - job.limit;
   for (SessionId id : job.sessions) over -= state_.orders.Coming(id, device);
   if (over <= Bytes()) return Bytes();
-  return over - Reclaim({device, over, &job, &job}, evict);
+  return over - Reclaim({device, over, &job, &job, tried}, evict);
 }
 
 void Reclaimer::EnforceLoweredLimits() {

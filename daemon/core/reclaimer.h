@@ -23,7 +23,8 @@ class Reclaimer {
 
   // Orders back what `job` has above its limit on a device once `extra` more
   // bytes are its; returns the bytes that are not on their way then.
-  Bytes EnforceLimit(Job& job, size_t device, Bytes extra, bool evict);
+  Bytes EnforceLimit(Job& job, size_t device, Bytes extra, bool evict,
+                     Tried* tried = nullptr);
 
   // Goes on with the jobs whose limit was lowered.
   void EnforceLoweredLimits();

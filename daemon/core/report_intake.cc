@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/core/costs/report_costs.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/plan_slots.h"
 #include "daemon/core/session_exit.h"
@@ -119,11 +120,16 @@ void ReportIntake::FinishEvict(Session& session, const Order& order,
   for (const BufferResult& result : input.results) {
     results[result.buffer] = &result;
   }
+  LeftBuffers left;
   for (const Order::Candidate& candidate : order.candidates) {
     auto it = results.find(candidate.buffer);
-    FinishCandidate(session, order, candidate,
-                    it == results.end() ? nullptr : it->second);
+    const BufferResult* result = it == results.end() ? nullptr : it->second;
+    if (result != nullptr && result->outcome == Outcome::kDone) {
+      left.Add(candidate);
+    }
+    FinishCandidate(session, order, candidate, result);
   }
+  NoteEvicted(state_, session, order, left);
 }
 
 void ReportIntake::FinishCandidate(Session& session, const Order& order,
@@ -216,6 +222,7 @@ void ReportIntake::OnBufferChanges(const BufferChanges& input) {
   }
   holding.cached = Clamp(input.cached, holding.bytes());
   holding.pinned = Clamp(input.pinned, holding.bytes());
+  NoteMoves(state_, *session, index);
   NoteTotals(state_, index, *session, input.totals);
   if (input.pinned > Bytes()) session->job->last_active = state_.now;
   // Now that it is known which buffers are the step's.
@@ -237,6 +244,8 @@ void ReportIntake::Apply(Session& session, size_t index,
     return;
   }
   Buffer& buffer = buffers.FindOrAdd(report.id, report.size);
+  const bool swapped = report.state == BufferState::kSwapped;
+  const BufferState before = buffer.state;
   buffers.Set(buffer, report.state, report.mobility);
   buffer.pinned = report.pinned;
   buffer.last_use = state_.now - report.idle;
@@ -244,8 +253,13 @@ void ReportIntake::Apply(Session& session, size_t index,
   buffer.next_use = holding.steps.NextUse(report.logical, state_.now);
   Job& job = *session.job;
   job.last_active = std::max(job.last_active, buffer.last_use);
-  const bool swapped = report.state == BufferState::kSwapped;
   SetPlanned(state_, holding, buffer, swapped ? report.slot : SlotId());
+  if (!swapped && before == BufferState::kSwapped) {
+    holding.restored.Add(buffer.size);
+  } else if (swapped && before == BufferState::kResident &&
+             buffer.planned.ok()) {
+    holding.left_by_plan.Add(buffer.size);
+  }
   const bool clean = !swapped && report.clean && buffer.slot.ok() &&
                      report.slot == buffer.slot;
   if (buffer.order.ok()) {

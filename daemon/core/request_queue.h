@@ -11,6 +11,13 @@
 
 namespace mets::core {
 
+// What was ordered back for a request so far.
+struct Tried {
+  Bytes cached;
+  Bytes buffers;
+  int searches = 0;
+};
+
 // One Acquire on its way to an answer.
 struct Request {
   uint64_t number = 0;  // Age: given by the queue, ascending, from 1.
@@ -26,6 +33,8 @@ struct Request {
   bool no_wait = false;    // Only what is free, cached or on its way.
   bool hopeful = false;    // Of no_wait: what it lacks is on its way.
   bool waited = false;     // It was not granted at once.
+  Tried tried;
+  bool noted = false;      // That it waits for long.
   bool held_back = false;  // It was, because moves are paced.
   absl::Time arrived;
   absl::Time deadline;

@@ -6,13 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "daemon/core/costs/report_costs.h"
-#include "daemon/core/denial_text.h"
+#include "daemon/core/events/notes.h"
+#include "daemon/core/reports/denial_text.h"
 
 namespace mets::core {
 namespace {
 
 constexpr size_t kMostRanges = 256;
+constexpr char kCancelled[] = "cancelled";
 constexpr absl::Duration kCreateAgain = absl::Milliseconds(100);
+// Shorter waits are counted, but no events.
+constexpr absl::Duration kShortWait = absl::Milliseconds(10);
 
 void Close(State& state, size_t device, const Request& request) {
   JobOnDevice& job = state.sessions.Find(request.session)->job->devices[device];
@@ -54,6 +58,12 @@ void Answer(State& state, size_t device, Request& request, Deny deny) {
   if (request.has_token) {
     state.devices[device].overdraft.GiveBack(request.session);
   }
+  // One that does not wait is mostly a client's question whether it has to.
+  if (deny.reason != kCancelled && !request.no_wait) {
+    NoteRequest(state, EventKind::kDenied,
+                *state.sessions.Find(request.session)->job, device, request,
+                deny.reason);
+  }
   Close(state, device, request);
   state.Send(std::move(deny));
 }
@@ -90,9 +100,17 @@ void RequestServer::OnAcquire(const Acquire& input) {
 
 bool RequestServer::Refused(const Acquire& input, Session& session,
                             size_t* device, Bytes* total) {
-  const auto deny = [&](std::string reason) {
-    state_.Send(DenyPlain(session.id, input.request, std::move(reason), true));
+  const auto send = [&](Deny deny) {
+    Request request;
+    request.total = std::max(*total, Bytes());
+    request.arrived = state_.now;
+    NoteRequest(state_, EventKind::kDenied, *session.job, *device, request,
+                deny.reason);
+    state_.Send(std::move(deny));
     return true;
+  };
+  const auto deny = [&](std::string reason) {
+    return send(DenyPlain(session.id, input.request, std::move(reason), true));
   };
   const Device* d = state_.FindDevice(input.device, device);
   if (d == nullptr || !session.holdings[*device].attached) {
@@ -114,16 +132,14 @@ bool RequestServer::Refused(const Acquire& input, Session& session,
     for (Bytes range : input.ranges) {
       asked += std::min(range, Bytes(int64_t{1} << 50));
     }
-    state_.Send(
+    return send(
         DenyLargerThanPool(state_, *device, input.request, session, asked));
-    return true;
   }
   const Bytes limit = session.job->limit;
   if (!limit.is_zero() && *total > limit) {
     NoteFailure(*session.job, *device, Failure::kLimit);
-    state_.Send(
+    return send(
         DenyLargerThanLimit(state_, *device, input.request, session, *total));
-    return true;
   }
   const size_t most = state_.config.max_requests_per_session;
   if (d->queue.CountOf(session.id) >= most) {
@@ -140,7 +156,7 @@ void RequestServer::OnCancel(const Cancel& input) {
         state_.devices[i].queue.Find(input.session, input.request);
     if (request == nullptr) continue;
     Answer(state_, i, *request,
-           DenyPlain(input.session, input.request, "cancelled", false));
+           DenyPlain(input.session, input.request, kCancelled, false));
   }
 }
 
@@ -201,6 +217,9 @@ void RequestServer::Grant(size_t index, Request& request) {
     holding.lent.erase(id);
     holding.chunk_bytes += chunk.size;
     session.job->devices[index].pending -= chunk.size;
+  }
+  if (request.waited && state_.now - request.arrived >= kShortWait) {
+    NoteRequest(state_, EventKind::kGranted, *session.job, index, request);
   }
   Close(state_, index, request);
   state_.Send(std::move(grant));

@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "daemon/core/costs/report_costs.h"
-#include "daemon/core/denial_text.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/paced_moves.h"
+#include "daemon/core/reports/denial_text.h"
 #include "daemon/core/request_server.h"
 
 namespace mets::core {
@@ -14,6 +15,8 @@ namespace {
 // buffers, go first: it may be waiting for those. Not at once, or one that
 // comes back again and again would starve it.
 constexpr absl::Duration kTokenTrial = absl::Milliseconds(100);
+// A request that has waited for so long is worth an event.
+constexpr absl::Duration kLongWait = absl::Seconds(1);
 
 bool WaitsInVain(const Request& request, absl::Time now) {
   return now - std::max(request.arrived, request.token_since) >= kTokenTrial;
@@ -158,8 +161,8 @@ bool RequestServer::WithinLimit(size_t index, Request& request, Job& job) {
   }
   state_.tight_stir |= job.devices[index].tight_until <= state_.now;
   job.devices[index].tight_until = state_.now + kTightFor;
-  const Bytes missing =
-      reclaimer_.EnforceLimit(job, index, request.total, !request.no_wait);
+  const Bytes missing = reclaimer_.EnforceLimit(
+      job, index, request.total, !request.no_wait, &request.tried);
   request.hopeful = missing.is_zero();
   return false;
 }
@@ -203,8 +206,8 @@ void RequestServer::MakeRoom(size_t index, Request& request,
   Bytes need =
       layout.missing - retirement_.Coming(index) - state_.orders.Coming(index);
   if (need > Bytes()) {
-    need -= reclaimer_.Reclaim({index, need, session.job, nullptr},
-                               !request.no_wait);
+    need -= reclaimer_.Reclaim(
+        {index, need, session.job, nullptr, &request.tried}, !request.no_wait);
   }
   request.hopeful = need <= Bytes();
 }
@@ -287,9 +290,14 @@ void RequestServer::Wait(size_t index, Request& request, bool tight) {
     device.tight_until = state_.now + kTightFor;
   }
   device.retry_at = std::min(device.retry_at, state_.now + kRetryAfter);
+  Session& session = *state_.sessions.Find(request.session);
+  if (!request.noted && state_.now - request.arrived >= kLongWait) {
+    request.noted = true;
+    NoteRequest(state_, EventKind::kWaits, *session.job, index, request,
+                Explain(state_, index, request, *session.job).why);
+  }
   if (request.waited) return;
   request.waited = true;
-  Session& session = *state_.sessions.Find(request.session);
   ++session.job->devices[index].waits;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "daemon/core/costs/report_costs.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/operating/job_end.h"
 #include "daemon/core/request_server.h"
 
@@ -56,6 +57,7 @@ void Silence(State& state, Session& session) {
 
 void RefuseSession(State& state, Session& session, std::string reason) {
   Silence(state, session);
+  NoteSession(state, EventKind::kRefused, session, reason);
   session.presence = Presence::kRefused;
   session.awaits_snapshot = false;
   session.recovering = false;
@@ -69,6 +71,7 @@ void RefuseSession(State& state, Session& session, std::string reason) {
 
 void EndSession(State& state, Retirement& retirement, Session& session) {
   Silence(state, session);
+  NoteSession(state, EventKind::kEnded, session);
   const SessionId id = session.id;
   std::vector<bool> had;
   for (size_t i = 0; i < state.devices.size(); ++i) {

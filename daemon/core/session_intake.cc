@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/weight.h"
 #include "daemon/core/costs/report_costs.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/operating/caps.h"
 #include "daemon/core/operating/running_jobs.h"
 #include "daemon/core/session_exit.h"
@@ -233,6 +234,7 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   ready.kind = device->config.kind;
   ready.pool = device->ledger.pool();
   ready.chunk_classes = device->ledger.classes();
+  const bool first = !holding.attached;
   if (!holding.attached) ready.error = AttachFault(index, *session->job);
   if (!ready.error.empty()) {
     const bool full =
@@ -242,6 +244,9 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
   }
   holding.attached = ready.error.empty();
   holding.gated = !input.ops_seen;
+  if (first && holding.attached && !session->recovering) {
+    NoteDevice(state_, EventKind::kAttached, *session->job, index);
+  }
   state_.tight_stir = true;
   state_.ready.push_back(std::move(ready));
 }
@@ -263,6 +268,7 @@ absl::Status SessionIntake::ApplyLimit(const SetJobLimit& input) {
   for (Job* job : jobs) {
     job->limit = input.limit;
     AnnounceLimit(*job);
+    NoteLimit(state_, *job);
   }
   return absl::OkStatus();
 }

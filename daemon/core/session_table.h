@@ -17,6 +17,7 @@
 #include "daemon/core/costs/duration_histogram.h"
 #include "daemon/core/costs/failure.h"
 #include "daemon/core/costs/step_pace.h"
+#include "daemon/core/events/move_burst.h"
 #include "daemon/core/plan_book.h"
 #include "daemon/core/step_book.h"
 #include "daemon/core/types.h"
@@ -43,6 +44,8 @@ struct Holding {
   double carried = 0;  // Bytes that it may have moved and not told yet.
   // To be evicted for jobs of other classes, and not told yet.
   Bytes ordered_by_others;
+  MoveBurst restored, left_by_plan;            // For events...
+  absl::Time reported = absl::InfinitePast();  // ...since the last report.
   BufferTable buffers;
   StepBook steps;
   StepPace pace;

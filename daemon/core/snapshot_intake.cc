@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/core/costs/report_costs.h"
 #include "daemon/core/costs/totals.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/session_exit.h"
 
 namespace mets::core {
@@ -93,7 +94,9 @@ void SnapshotIntake::OnSnapshot(const Snapshot& input) {
   for (size_t i = 0; i < state_.devices.size(); ++i) Apply(*session, i);
   session->parts.clear();
   session->awaits_snapshot = false;
-  session->recovering = false;
+  if (std::exchange(session->recovering, false)) {
+    NoteSession(state_, EventKind::kCameBack, *session);
+  }
   state_.tight_stir = true;
   retirement_.AskAgain(*session);
   for (size_t i = 0; i < state_.devices.size(); ++i) {

@@ -125,4 +125,9 @@ void State::WatchLimit(const Job& job) {
   StirAll();
 }
 
+void State::Note(Event event) {
+  if (event.time == absl::InfinitePast()) event.time = now;
+  events.push_back(std::move(event));
+}
+
 }  // namespace mets::core

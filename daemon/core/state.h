@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "daemon/core/chunk_ledger.h"
 #include "daemon/core/costs/handover_meter.h"
+#include "daemon/core/events/event.h"
 #include "daemon/core/id_counter.h"
 #include "daemon/core/move_pacer.h"
 #include "daemon/core/order_book.h"
@@ -108,6 +109,9 @@ struct State {
   VictimOwner DescribeOwner(const Session& session, size_t device) const;
   // The job has more than its limit and should lose the rest.
   void WatchLimit(const Job& job);
+  // For Core::TakeEvents. REQUIRES: config.events. It was now, unless the
+  // event says otherwise.
+  void Note(Event event);
 
   const CoreConfig config;
   const std::unique_ptr<VictimPolicy> policy;
@@ -130,6 +134,7 @@ struct State {
   absl::Time swap_grow_from = absl::InfinitePast();  // As create_from.
   std::string swap_error;
   std::vector<Action> actions;
+  std::vector<Event> events;
   // Sent behind the gates' orders of this Step: a session must not compute
   // before it knows that its gate is closed.
   std::vector<DeviceReady> ready;

@@ -22,6 +22,20 @@ enum class SharingMode {
   kQuanta,  // One after the other; bytes move between.
 };
 
+// What a job does on a device.
+enum class JobPhase {
+  kComputes,
+  kWaitsForTurn,    // An op waits at its closed gate.
+  kWaitsForMemory,  // A request of it waits.
+  kIdle,            // It uses no memory and waits for none.
+  kSilent,          // A process of it does not answer.
+  kAway,            // None of its processes is connected.
+  kPaused,          // By an operator.
+};
+
+// "waits_for_memory", as programs know it.
+const char* PhaseName(JobPhase phase);
+
 struct DeviceStatus {
   std::string id;
   std::string kind;
@@ -68,6 +82,7 @@ struct JobStatus {
   // How long the oldest request that waits has waited, or the job for its turn.
   absl::Duration waiting_for;
   FailureCounts failures = {};
+  JobPhase phase = JobPhase::kIdle;
 };
 
 // Processes that have a session, by state.
@@ -84,6 +99,18 @@ struct SessionHolding {
   DomainId domain;
   std::string job;
   std::vector<std::pair<std::string, Bytes>> held;  // Device name, bytes.
+};
+
+// Why a job does not compute, or that it does.
+struct WhyAnswer {
+  std::string job;
+  std::string device;
+  JobPhase phase = JobPhase::kIdle;
+  std::string summary;               // After the job's name.
+  std::vector<std::string> reasons;  // One line each.
+  std::vector<std::string> advice;   // Likewise: what would help.
+  // Of a request that waits: what its denial would say now.
+  std::string report;
 };
 
 struct Status {

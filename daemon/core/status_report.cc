@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/core/costs/totals.h"
+#include "daemon/core/reports/why.h"
 
 namespace mets::core {
 namespace {
@@ -113,6 +114,7 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.gate_wait_total = job.devices[index].gate_wait;
   const TurnParty* party =
       state.devices[index].turns.Find({job.domain, job.name});
+  status.phase = PhaseOf(state, job, index);
   status.gate_open = party == nullptr ||
                      party->phase == TurnParty::Phase::kFree ||
                      party->phase == TurnParty::Phase::kOpen;
@@ -160,6 +162,26 @@ SessionHolding DescribeHolding(const State& state, const Session& session) {
 }
 
 }  // namespace
+
+const char* PhaseName(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kComputes:
+      return "computes";
+    case JobPhase::kWaitsForTurn:
+      return "waits_for_turn";
+    case JobPhase::kWaitsForMemory:
+      return "waits_for_memory";
+    case JobPhase::kIdle:
+      return "idle";
+    case JobPhase::kSilent:
+      return "silent";
+    case JobPhase::kAway:
+      return "away";
+    case JobPhase::kPaused:
+      return "paused";
+  }
+  return "unknown";
+}
 
 Status BuildStatus(const State& state) {
   Status status;

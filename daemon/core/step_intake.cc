@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/core/events/notes.h"
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/session_exit.h"
 
@@ -29,12 +30,15 @@ void StepIntake::OnProgress(const StepProgress& input) {
   size_t index = 0;
   Session* session = Find(input.session, input.device, &index);
   if (session == nullptr) return;
-  std::string fault = session->holdings[index].steps.Take(state_.now, input);
+  StepBook& steps = session->holdings[index].steps;
+  const int64_t earlier = steps.steps();
+  std::string fault = steps.Take(state_.now, input);
   if (!fault.empty()) {
     RefuseSession(state_, *session, std::move(fault));
     return;
   }
   NoteStep(state_, index, *session, input);
+  NoteSteps(state_, *session, index, earlier, input.since_begin);
   session->holdings[index].plan.due = true;
   // Elsewhere nobody looks for victims soon, and reports bring them up to date.
   if (state_.devices[index].tight_until >= state_.now) {

@@ -50,6 +50,8 @@ struct CoreConfig {
   // For comparison: jobs that do not fit together take turns of this length,
   // wherever in their steps that ends. Zero: what the exchange needs.
   absl::Duration fixed_quantum;
+  // What is decided is noted for Core::TakeEvents.
+  bool events = false;
   // Table bounds per session: hostile clients.
   int max_buffers_per_session = 1 << 20;
   int max_requests_per_session = 1024;

@@ -49,6 +49,7 @@ class Runner {
   static CoreConfig Config(int64_t pool_mib) {
     CoreConfig config = FakeCluster::Config(MiB(pool_mib), MiB(kSwapMib));
     config.extent_size = MiB(8);
+    config.events = true;
     config.max_buffers_per_session = 64;
     config.max_requests_per_session = 16;
     config.max_wait = absl::Seconds(3);

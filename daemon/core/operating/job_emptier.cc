@@ -27,8 +27,9 @@ bool JobEmptier::Push(Part& part) {
   }
   Bytes ordered;
   if (part.due > Bytes()) {
-    ordered = reclaimer_.Reclaim({part.device, part.due, job, job},
-                                 /*evict=*/true);
+    ordered =
+        reclaimer_.Reclaim({part.device, part.due, job, job, nullptr, true},
+                           /*evict=*/true);
     part.due -= ordered;
   }
   const bool grows = part.due > Bytes() && swap_.Growing(job->domain);

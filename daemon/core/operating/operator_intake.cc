@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/core/events/notes.h"
 #include "daemon/core/operating/running_jobs.h"
 
 namespace mets::core {
@@ -15,6 +16,9 @@ absl::Status OperatorIntake::SetDrained(const DrainDevice& input) {
     names.push_back(device.config.name);
     if (device.config.name != input.device) continue;
     device.drained = input.drain;
+    NoteCommand(state_, device.config.name, "",
+                absl::StrCat(input.drain ? "drains " : "ended the draining of ",
+                             device.config.name));
     return absl::OkStatus();
   }
   return absl::NotFoundError(
@@ -51,6 +55,9 @@ void OperatorIntake::OnPause(const PauseJob& input) {
   if (jobs.ok()) {
     for (Job* job : *jobs) SetPaused(*job, input.pause);
     for (Device& device : state_.devices) device.turns_stir = true;
+    NoteCommand(
+        state_, "", input.job,
+        absl::StrCat(input.pause ? "paused '" : "resumed '", input.job, "'"));
   }
   state_.Send(OperatorAction(std::move(done)));
 }
@@ -58,6 +65,8 @@ void OperatorIntake::OnPause(const PauseJob& input) {
 void OperatorIntake::OnEvict(const EvictJob& input) {
   const absl::StatusOr<std::vector<Job*>> jobs = RunningJobs(state_, input.job);
   if (jobs.ok()) {
+    NoteCommand(state_, "", input.job,
+                absl::StrCat("had '", input.job, "' evicted"));
     emptier_.Begin(input.call, *jobs);
     return;
   }
@@ -80,6 +89,7 @@ void OperatorIntake::OnKill(const KillJob& input) {
                           job->sessions.end());
     }
     done.processes = static_cast<int>(end.sessions.size());
+    NoteCommand(state_, "", input.job, absl::StrCat("ended '", input.job, "'"));
     state_.Send(OperatorAction(std::move(end)));
   }
   state_.Send(OperatorAction(std::move(done)));

@@ -4,7 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/core/denial_text.h"
+#include "daemon/core/reports/denial_text.h"
+#include "daemon/core/reports/memory_report.h"
 
 namespace mets::core {
 namespace {

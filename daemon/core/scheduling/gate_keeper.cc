@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/events/notes.h"
 #include "daemon/core/lending.h"
 
 namespace mets::core {
@@ -87,7 +88,10 @@ void GateKeeper::Advance(size_t index, bool changed) {
     }
     device.turns.Update(state_.now, facts);
   }
+  const SharingMode before = device.turns.mode();
   std::vector<GateOrder> orders = device.turns.Advance(state_.now);
+  NoteMode(state_, index, before);
+  NoteTurns(state_, index);
   std::vector<const Job*> opened;
   for (const TurnScheduler::Given& given : device.turns.TakeGiven()) {
     Job* job = state_.sessions.FindJob(given.job.first, given.job.second);
@@ -180,7 +184,8 @@ void GateKeeper::MakeRoom(size_t index, const Job& opened) {
                state_.orders.Coming(index);
   for (const Job* job : Waiting(index, opened)) {
     if (need <= Bytes()) return;
-    need -= reclaimer_.Reclaim({index, need, &opened, job}, /*evict=*/true);
+    need -= reclaimer_.Reclaim({index, need, &opened, job, nullptr},
+                               /*evict=*/true);
   }
 }
 

@@ -146,6 +146,8 @@ void TurnScheduler::ChangeMode(SharingMode mode) {
     for (auto& [job, party] : parties_) {
       if (party.paused) continue;
       if (party.wants) given_.push_back({job, now_ - party.wanted, false});
+      if (party.running()) NoteOver(party);
+      party.given = false;
       party.phase = Phase::kFree;
       party.wants = false;
       for (auto& [id, member] : party.members) {

@@ -61,6 +61,8 @@ struct TurnParty {
   bool quantum = false;  // What it has, or had last, is no single step.
   Bytes booked;          // What it needed when the last turn was given.
   absl::Time opened = absl::InfinitePast();
+  bool given = false;       // What it has, or is ending, is a turn or quantum,
+  absl::Duration waited;    // for which it waited so long.
   absl::Duration exchange;  // To bring back what it lacked then.
   // What an exchange costs it, as its quanta have shown.
   absl::Duration cost = absl::InfiniteDuration();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -218,10 +219,17 @@ void TurnScheduler::End(TurnParty& party) {
   computed = std::clamp(computed, had * kLeastCharge, had);
   party.pass += absl::ToDoubleSeconds(computed) / party.weight;
   if (party.quantum && told) LearnCost(party, std::min(stalled, had));
+  NoteOver(party);
   party.phase = Phase::kClosed;
   party.ended = now_;
   party.wanted = now_;  // So far it has waited for none but itself.
   party.last_seen = std::max(party.last_seen, now_ - (had - computed));
+}
+
+void TurnScheduler::NoteOver(TurnParty& party) {
+  if (!std::exchange(party.given, false)) return;
+  over_.push_back({party.members.begin()->second.facts.job, party.waited,
+                   now_ - party.opened});
 }
 
 absl::Duration TurnScheduler::ExchangeCost(const TurnParty& party) {
@@ -251,8 +259,9 @@ absl::Duration TurnScheduler::EndsWithin(const TurnParty& party) const {
 }
 
 void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
-  given_.push_back(
-      {job, party.wants ? now_ - party.wanted : absl::ZeroDuration(), true});
+  party.given = true;
+  party.waited = party.wants ? now_ - party.wanted : absl::ZeroDuration();
+  given_.push_back({job, party.waited, true});
   party.phase = Phase::kOpen;
   party.quantum = mode_ == SharingMode::kQuanta || !party.known();
   party.opened = now_;

@@ -94,6 +94,14 @@ class TurnScheduler {
   };
   std::vector<Given> TakeGiven() { return std::exchange(given_, {}); }
 
+  // Turns and quanta that have ended.
+  struct Over {
+    JobKey job;
+    absl::Duration waited;
+    absl::Duration had;
+  };
+  std::vector<Over> TakeOver() { return std::exchange(over_, {}); }
+
   // When the session may compute next, as far as is known: InfinitePast when
   // its gate is open.
   absl::Time NotBefore(SessionId session) const;
@@ -101,6 +109,8 @@ class TurnScheduler {
   bool WaitsAtGate(SessionId session) const;
 
   SharingMode mode() const { return mode_; }
+  // Jobs do not compute at once because copies took their time.
+  bool thrashed() const { return thrashed_; }
   int64_t turns_total() const { return turns_; }
   int64_t quanta_total() const { return quanta_; }
   // Null when none of the job's sessions takes part.
@@ -168,6 +178,7 @@ class TurnScheduler {
   // What beginning a quantum costs: as measured, else as the bus says.
   static absl::Duration ExchangeCost(const TurnParty& party);
   void EndIfAllHave(TurnParty& party);
+  void NoteOver(TurnParty& party);
   void Send(TurnMember& member, bool open, GateMoment moment,
             absl::Duration idle);
   // How long its quantum may see no op.
@@ -190,6 +201,7 @@ class TurnScheduler {
   absl::Time next_ = absl::InfiniteFuture();
   std::vector<GateOrder> orders_;
   std::vector<Given> given_;
+  std::vector<Over> over_;
 };
 
 }  // namespace mets::core

@@ -45,6 +45,7 @@ class Contention {
       config.devices[0].pool += holdings_.back();
     }
     config.swap_limit = config.devices[0].pool * 2;
+    config.events = true;  // As metsd.
     config.extent_size = config.swap_limit;
     core_ = std::make_unique<Core>(config, *policy::MakePolicy(policy));
     for (int s = 0; s < sessions; ++s) Open(s, std::move(reports[s]));
@@ -76,6 +77,7 @@ class Contention {
                           {Size()}, absl::Seconds(60),     false};
     const auto begin = std::chrono::steady_clock::now();
     std::vector<Action> actions = core_->Step(now_, acquire);
+    const std::vector<Event> events = core_->TakeEvents();
     const std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - begin;
     // Nothing is given back, or there would be no need to take anything.
@@ -132,7 +134,10 @@ class Contention {
     return report;
   }
 
-  void Step(const Input& input) { Perform(core_->Step(now_, input)); }
+  void Step(const Input& input) {
+    Perform(core_->Step(now_, input));
+    core_->TakeEvents();
+  }
 
   void Perform(const std::vector<Action>& actions) {
     for (const Action& action : actions) {

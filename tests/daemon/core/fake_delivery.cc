@@ -18,6 +18,10 @@ void FakeCluster::Step(const Input& input) {
   for (const Action& action : core_->Step(now_, input)) {
     std::visit([this](const auto& a) { Do(a); }, action);
   }
+  for (Event& event : core_->TakeEvents()) {
+    EXPECT_FALSE(EventText(event).empty());
+    events.push_back(std::move(event));
+  }
   const absl::Status status = core_->CheckInvariants();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_GT(core_->next_deadline(), now_);

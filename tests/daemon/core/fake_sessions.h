@@ -195,6 +195,8 @@ class FakeCluster {
   std::vector<JobEnded> ended_jobs;
   // Answers to SetJobLimit.
   std::vector<JobLimitSet> limits;
+  // What the core has said, if its configuration asks for it.
+  std::vector<Event> events;
   // Bytes of chunks that exist.
   Bytes created() const;
 

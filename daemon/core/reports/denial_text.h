@@ -1,9 +1,8 @@
 // Denials: what a request that cannot be served is told.
-#ifndef METS_DAEMON_CORE_DENIAL_TEXT_H_
-#define METS_DAEMON_CORE_DENIAL_TEXT_H_
+#ifndef METS_DAEMON_CORE_REPORTS_DENIAL_TEXT_H_
+#define METS_DAEMON_CORE_REPORTS_DENIAL_TEXT_H_
 
 #include <string>
-#include <vector>
 
 #include "daemon/core/costs/failure.h"
 #include "daemon/core/state.h"
@@ -14,13 +13,22 @@ namespace mets::core {
 std::string AskedText(const State& state, size_t device, const Session& session,
                       Bytes total);
 
-// One line for each job that holds memory of the device, largest first:
-// "job 'bert': 1.2 GiB resident, 300 MiB swapped, 200 MiB pinned". At most 16
-// lines; a last one counts the rest.
-std::vector<std::string> HolderLines(const State& state, size_t device);
+// What keeps a request from being served, and what its user can do.
+struct Obstruction {
+  std::string why;
+  std::string advice;
+};
+Obstruction Explain(const State& state, size_t device, const Request& request,
+                    const Job& job);
 
-// The request's deadline has passed (or nothing can be hoped for within it):
-// what was asked, how long it waited, why, the holders, what to do.
+// The whole report on a request that waits, or has waited in vain: what was
+// asked and its `fate` ("could not be had within 60s"), why, pool and swap
+// space, the holders, what was tried, what to do.
+std::string RequestText(const State& state, size_t device,
+                        const Request& request, const Session& session,
+                        const std::string& fate);
+
+// The request's deadline has passed (or nothing can be hoped for within it).
 Deny DenyOverdue(const State& state, size_t device, const Request& request,
                  const Session& session);
 
@@ -40,4 +48,4 @@ Deny DenyPlain(SessionId session, RequestId id, std::string reason,
 
 }  // namespace mets::core
 
-#endif  // METS_DAEMON_CORE_DENIAL_TEXT_H_
+#endif  // METS_DAEMON_CORE_REPORTS_DENIAL_TEXT_H_

@@ -1,45 +1,18 @@
-#include "daemon/core/denial_text.h"
+#include "daemon/core/reports/denial_text.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/core/reports/memory_report.h"
 
 namespace mets::core {
 namespace {
 
-constexpr size_t kMostHolders = 16;
 constexpr char kHeldBack[] =
     " For a part of that time it was held back, because copies for it would "
     "have slowed down a job of higher priority (--interference-bound).";
-
-struct JobSums {
-  Bytes resident, swapped, pinned, cached;
-};
-
-JobSums Sum(const State& state, const Job& job, size_t device) {
-  JobSums sums;
-  for (SessionId id : job.sessions) {
-    const Holding& holding = state.sessions.all().at(id).holdings[device];
-    sums.resident += holding.resident();
-    sums.swapped += holding.buffers.swapped();
-    sums.pinned += std::min(holding.pinned, holding.resident());
-    sums.cached += holding.cached;
-  }
-  return sums;
-}
-
-std::string HolderLine(const Job& job, const JobSums& sums) {
-  std::string line =
-      absl::StrCat("job '", job.name, "': ", FormatBytes(sums.resident),
-                   " resident, ", FormatBytes(sums.swapped), " swapped, ",
-                   FormatBytes(sums.pinned), " pinned");
-  if (!sums.cached.is_zero()) {
-    absl::StrAppend(&line, ", ", FormatBytes(sums.cached), " cached");
-  }
-  return line;
-}
 
 bool AtLimit(const State& state, size_t device, const Request& request,
              const Job& job) {
@@ -53,10 +26,32 @@ std::string LimitAdvice(const Job& job) {
                       " SIZE, or METS_LIMIT), or make its batches smaller");
 }
 
-// Why, and what to do about it.
-std::pair<std::string, std::string> Explain(const State& state, size_t index,
-                                            const Request& request,
-                                            const Job& job) {
+Deny MakeDeny(SessionId session, RequestId id, const std::string& what,
+              const std::string& advice, bool impossible) {
+  Deny deny;
+  deny.session = session;
+  deny.request = id;
+  deny.reason = what;
+  if (!advice.empty()) absl::StrAppend(&deny.reason, "\nAdvice: ", advice);
+  deny.advice = advice;
+  deny.impossible = impossible;
+  return deny;
+}
+
+// What is not used may still be on its way, or another domain's.
+bool HasSwapRoom(const State& state) {
+  Bytes used;
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    used += state.swap.bytes(i, SlotState::kFull) +
+            state.swap.bytes(i, SlotState::kClean);
+  }
+  return used.count() < state.swap.limit().count() / 10 * 9;
+}
+
+}  // namespace
+
+Obstruction Explain(const State& state, size_t index, const Request& request,
+                    const Job& job) {
   const Device& device = state.devices[index];
   if (request.overdraft && !request.has_token) {
     return {
@@ -82,7 +77,9 @@ std::pair<std::string, std::string> Explain(const State& state, size_t index,
                 "free memory on the machine, or start metsd with less swap "
                 "space (--swap-space)"};
       }
-      return {absl::StrCat("swap space is full (limit ",
+      return {absl::StrCat(HasSwapRoom(state) ? "swap space has no place for "
+                                                "it yet (limit "
+                                              : "swap space is full (limit ",
                            FormatBytes(state.swap.limit()), ")"),
               "start metsd with more swap space (--swap-space), or end a job"};
     case Obstacle::kPinned:
@@ -106,26 +103,6 @@ std::pair<std::string, std::string> Explain(const State& state, size_t index,
                        "(--device)")};
 }
 
-Deny MakeDeny(SessionId session, RequestId id, const std::string& what,
-              std::vector<std::string> holders, const std::string& advice,
-              bool impossible) {
-  Deny deny;
-  deny.session = session;
-  deny.request = id;
-  deny.reason = what;
-  if (!holders.empty()) {
-    absl::StrAppend(&deny.reason, "\nHolders:\n  ",
-                    absl::StrJoin(holders, "\n  "));
-  }
-  if (!advice.empty()) absl::StrAppend(&deny.reason, "\nAdvice: ", advice);
-  deny.holders = std::move(holders);
-  deny.advice = advice;
-  deny.impossible = impossible;
-  return deny;
-}
-
-}  // namespace
-
 std::string AskedText(const State& state, size_t device, const Session& session,
                       Bytes total) {
   return absl::StrCat(FormatBytes(total), " on ",
@@ -133,46 +110,42 @@ std::string AskedText(const State& state, size_t device, const Session& session,
                       session.job->name, "'");
 }
 
-std::vector<std::string> HolderLines(const State& state, size_t device) {
-  std::vector<std::pair<Bytes, const Job*>> holders;
-  for (const auto& [key, job] : state.sessions.jobs()) {
-    const JobSums sums = Sum(state, job, device);
-    const Bytes all = sums.resident + sums.cached + sums.swapped;
-    if (!all.is_zero()) holders.emplace_back(sums.resident + sums.cached, &job);
-  }
-  std::stable_sort(
-      holders.begin(), holders.end(),
-      [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> lines;
-  for (const auto& [bytes, job] : holders) {
-    if (lines.size() == kMostHolders) {
-      lines.push_back(
-          absl::StrCat("and ", holders.size() - kMostHolders, " more jobs"));
-      break;
-    }
-    lines.push_back(HolderLine(*job, Sum(state, *job, device)));
-  }
-  return lines;
-}
-
-Deny DenyOverdue(const State& state, size_t device, const Request& request,
-                 const Session& session) {
-  const auto [why, advice] = Explain(state, device, request, *session.job);
-  const absl::Duration waited = state.now - request.arrived;
-  const std::string what =
+std::string RequestText(const State& state, size_t device,
+                        const Request& request, const Session& session,
+                        const std::string& fate) {
+  const Obstruction obstruction = Explain(state, device, request, *session.job);
+  const std::string asked =
       request.ranges.empty()
           ? absl::StrCat("the overdraft token of ",
                          state.devices[device].config.name, " for job '",
                          session.job->name, "'")
           : AskedText(state, device, session, request.total);
-  return MakeDeny(
-      request.session, request.id,
-      absl::StrCat(what, " could not be had",
-                   request.no_wait
-                       ? std::string(" without waiting")
-                       : absl::StrCat(" within ", absl::FormatDuration(waited)),
-                   ": ", why, ".", request.held_back ? kHeldBack : ""),
-      HolderLines(state, device), advice, false);
+  std::string text = absl::StrCat(asked, " ", fate, ": ", obstruction.why, ".",
+                                  request.held_back ? kHeldBack : "", "\n",
+                                  RoomText(state, device));
+  const std::vector<std::string> holders = HolderLines(state, device);
+  if (!holders.empty()) {
+    absl::StrAppend(&text, "\nHolders:\n  ", absl::StrJoin(holders, "\n  "));
+  }
+  const std::string tried = TriedText(request);
+  if (!tried.empty()) absl::StrAppend(&text, "\n", tried);
+  return absl::StrCat(text, "\nAdvice: ", obstruction.advice);
+}
+
+Deny DenyOverdue(const State& state, size_t device, const Request& request,
+                 const Session& session) {
+  const absl::Duration waited = state.now - request.arrived;
+  const std::string fate = request.no_wait
+                               ? "could not be had without waiting"
+                               : absl::StrCat("could not be had within ",
+                                              absl::FormatDuration(waited));
+  Deny deny;
+  deny.session = request.session;
+  deny.request = request.id;
+  deny.reason = RequestText(state, device, request, session, fate);
+  deny.holders = HolderLines(state, device);
+  deny.advice = Explain(state, device, request, *session.job).advice;
+  return deny;
 }
 
 Failure FailureOf(const State& state, size_t index, const Request& request,
@@ -203,7 +176,6 @@ Deny DenyLargerThanPool(const State& state, size_t device, RequestId id,
       absl::StrCat(AskedText(state, device, session, total),
                    " is more than the whole pool of ",
                    FormatBytes(state.devices[device].ledger.pool()), "."),
-      {},
       "make the tensor or the batch smaller, or start metsd with a larger pool "
       "(--device)",
       true);
@@ -215,12 +187,12 @@ Deny DenyLargerThanLimit(const State& state, size_t device, RequestId id,
                   absl::StrCat(AskedText(state, device, session, total),
                                " is more than the job's limit of ",
                                FormatBytes(session.job->limit), "."),
-                  {}, LimitAdvice(*session.job), true);
+                  LimitAdvice(*session.job), true);
 }
 
 Deny DenyPlain(SessionId session, RequestId id, std::string reason,
                bool impossible) {
-  return MakeDeny(session, id, reason, {}, "", impossible);
+  return MakeDeny(session, id, reason, "", impossible);
 }
 
 }  // namespace mets::core
