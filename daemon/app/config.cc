@@ -1,6 +1,5 @@
 #include "daemon/app/config.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/base/job_name.h"
 #include "common/base/status_macros.h"
+#include "daemon/app/config_values.h"
 
 namespace mets::app {
 namespace {
@@ -20,19 +19,16 @@ namespace {
 constexpr Bytes kSmallestDevice = MiB(1);
 constexpr Bytes kSmallestGpu = MiB(128);
 
-absl::Status Bad(absl::string_view value, absl::string_view accepted) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", value, "' is not possible; ", accepted));
-}
-
 absl::Status SetText(absl::string_view value, std::string* text) {
-  if (value.empty()) return Bad(value, "a text that is not empty is needed");
+  if (value.empty())
+    return BadValue(value, "a text that is not empty is needed");
   *text = std::string(value);
   return absl::OkStatus();
 }
 
 absl::Status SetRunDir(absl::string_view value, Config* config) {
-  if (value.empty()) return Bad(value, "the path of a directory is needed");
+  if (value.empty())
+    return BadValue(value, "the path of a directory is needed");
   while (value.size() > 1 && value.back() == '/') value.remove_suffix(1);
   config->run_dir = std::string(value);
   return absl::OkStatus();
@@ -47,18 +43,19 @@ absl::Status SetDevice(absl::string_view value, Config* config) {
   const size_t named = cuda ? 2 : 1;  // Parts before the size.
   if ((!cuda && parts[0] != "host") || parts.size() < 2 ||
       parts.size() > named + 1 || (cuda && parts[1].empty())) {
-    return Bad(value, kAccepted);
+    return BadValue(value, kAccepted);
   }
   DeviceSpec spec = {parts[0], Bytes(), cuda ? parts[1] : ""};
   if (parts.size() > named) {
     const absl::StatusOr<Bytes> size = ParseBytes(parts[named]);
     if (!size.ok()) {
-      return Bad(value, absl::StrCat(kAccepted, "; ", size.status().message()));
+      return BadValue(value,
+                      absl::StrCat(kAccepted, "; ", size.status().message()));
     }
     if (*size < (cuda ? kSmallestGpu : kSmallestDevice)) {
-      return Bad(value, absl::StrCat("a device has at least ",
-                                     FormatBytes(cuda ? kSmallestGpu
-                                                      : kSmallestDevice)));
+      return BadValue(value, absl::StrCat("a device has at least ",
+                                          FormatBytes(cuda ? kSmallestGpu
+                                                           : kSmallestDevice)));
     }
     spec.size = *size;
   }
@@ -81,9 +78,10 @@ absl::Status SetMetricsAddress(absl::string_view value, Config* config) {
   int port = -1;
   if (parts.size() != 2 || parts[0].empty() ||
       !absl::SimpleAtoi(parts[1], &port) || port < 0 || port > 65535) {
-    return Bad(value,
-               "accepted is HOST:PORT, such as '127.0.0.1:9464'; port 0 takes "
-               "any that is free");
+    return BadValue(
+        value,
+        "accepted is HOST:PORT, such as '127.0.0.1:9464'; port 0 takes "
+        "any that is free");
   }
   config->metrics_address = std::string(value);
   return absl::OkStatus();
@@ -101,14 +99,14 @@ absl::Status SetLogLevel(absl::string_view value, Config* config) {
   for (absl::string_view level : {"debug", "info", "warning", "error"}) {
     if (value == level) return SetText(value, &config->log_level);
   }
-  return Bad(value, "accepted are debug, info, warning and error");
+  return BadValue(value, "accepted are debug, info, warning and error");
 }
 
 absl::Status SetDuration(absl::string_view value, absl::Duration* duration) {
   absl::Duration parsed;
   if (!absl::ParseDuration(value, &parsed) || parsed <= absl::ZeroDuration() ||
       parsed > absl::Hours(24)) {
-    return Bad(value, "accepted is a duration such as '5s' or '500ms'");
+    return BadValue(value, "accepted is a duration such as '5s' or '500ms'");
   }
   *duration = parsed;
   return absl::OkStatus();
@@ -124,7 +122,7 @@ absl::Status SetRecoveryGrace(absl::string_view value, Config* config) {
 
 absl::Status SetPlans(absl::string_view value, Config* config) {
   if (value != "on" && value != "off") {
-    return Bad(value, "accepted are 'on' and 'off'");
+    return BadValue(value, "accepted are 'on' and 'off'");
   }
   config->plans = value == "on";
   return absl::OkStatus();
@@ -133,7 +131,8 @@ absl::Status SetPlans(absl::string_view value, Config* config) {
 absl::Status SetPart(absl::string_view value, double* part) {
   double parsed = 0;
   if (!absl::SimpleAtod(value, &parsed) || !(parsed > 0 && parsed <= 1)) {
-    return Bad(value, "accepted is a part of the time above 0, such as 0.02");
+    return BadValue(value,
+                    "accepted is a part of the time above 0, such as 0.02");
   }
   *part = parsed;
   return absl::OkStatus();
@@ -151,95 +150,7 @@ absl::Status SetMaxWait(absl::string_view value, Config* config) {
   return SetDuration(value, &config->max_wait);
 }
 
-absl::Status SetMaxPriority(absl::string_view value, core::Caps* caps) {
-  int parsed = 0;
-  if (!absl::SimpleAtoi(value, &parsed)) {
-    return Bad(value, "a whole number is needed");
-  }
-  caps->max_priority = parsed;
-  return absl::OkStatus();
-}
-
-absl::Status SetMaxGuarantee(absl::string_view value, core::Caps* caps) {
-  METS_ASSIGN_OR_RETURN(caps->max_guarantee, ParseBytes(value));
-  return absl::OkStatus();
-}
-
-absl::Status SetMaxLimit(absl::string_view value, core::Caps* caps) {
-  METS_ASSIGN_OR_RETURN(const Bytes limit, ParseBytes(value));
-  if (limit.is_zero()) return Bad(value, "a limit above 0 is needed");
-  caps->max_limit = limit;
-  return absl::OkStatus();
-}
-
-absl::Status SetUser(absl::string_view value, DomainSpec* domain) {
-  uint32_t uid = 0;
-  if (absl::SimpleAtoi(value, &uid)) {
-    domain->uid = uid;
-    return absl::OkStatus();
-  }
-  std::vector<char> buffer(16 << 10);
-  passwd entry;
-  passwd* found = nullptr;
-  getpwnam_r(std::string(value).c_str(), &entry, buffer.data(), buffer.size(),
-             &found);
-  if (found == nullptr) {
-    return Bad(value, "the name or number of a user of this machine is needed");
-  }
-  domain->uid = entry.pw_uid;
-  return absl::OkStatus();
-}
-
-absl::Status SetListenerDir(absl::string_view value, ListenerSpec* listener) {
-  if (value.empty() || value.front() != '/') {
-    return Bad(value, "the absolute path of a directory is needed");
-  }
-  while (value.size() > 1 && value.back() == '/') value.remove_suffix(1);
-  listener->dir = std::string(value);
-  return absl::OkStatus();
-}
-
-absl::Status SetName(absl::string_view value, std::string* name) {
-  METS_RETURN_IF_ERROR(ValidateJobName(std::string(value)));
-  *name = std::string(value);
-  return absl::OkStatus();
-}
-
-template <typename Table>
-std::vector<TableKey<Table>> WithCaps(std::vector<TableKey<Table>> keys) {
-  keys.push_back({"max-priority", [](absl::string_view value, Table* table) {
-                    return SetMaxPriority(value, &table->caps);
-                  }});
-  keys.push_back({"max-guarantee", [](absl::string_view value, Table* table) {
-                    return SetMaxGuarantee(value, &table->caps);
-                  }});
-  keys.push_back({"max-limit", [](absl::string_view value, Table* table) {
-                    return SetMaxLimit(value, &table->caps);
-                  }});
-  return keys;
-}
-
 }  // namespace
-
-const std::vector<TableKey<DomainSpec>>& DomainKeys() {
-  static const auto& keys = *new std::vector<TableKey<DomainSpec>>(
-      WithCaps<DomainSpec>({{"user", SetUser}}));
-  return keys;
-}
-
-const std::vector<TableKey<ListenerSpec>>& ListenerKeys() {
-  static const auto& keys =
-      *new std::vector<TableKey<ListenerSpec>>(WithCaps<ListenerSpec>(
-          {{"dir", SetListenerDir},
-           {"job",
-            [](absl::string_view value, ListenerSpec* listener) {
-              return SetName(value, &listener->job);
-            }},
-           {"domain", [](absl::string_view value, ListenerSpec* listener) {
-              return SetName(value, &listener->domain);
-            }}}));
-  return keys;
-}
 
 std::vector<std::string> KeysThatNeedARestart(const Config& now,
                                               const Config& next) {
