@@ -10,7 +10,7 @@ PACKAGES=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
   libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev libsystemd-dev
-  nlohmann-json3-dev liblzma-dev
+  nlohmann-json3-dev liblzma-dev libcpp-httplib-dev libncurses-dev tmux
 )
 PYTHON_PACKAGES=(tensorflow-cpu==2.21.0 "scikit-learn>=1.5")
 

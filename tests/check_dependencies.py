@@ -65,6 +65,8 @@ RULES = (
          ("common/", "daemon/core/", "daemon/transport/", PROTO), CUDA),
     Rule("daemon/telemetry/",
          ("common/", "daemon/core/", "daemon/telemetry/", PROTO), CUDA),
+    Rule("daemon/status_page/",
+         ("common/", "daemon/core/", "daemon/status_page/"), f"{RPC}|{CUDA}"),
     Rule("daemon/sim/",
          ("common/", "daemon/core/", "daemon/policy/", "daemon/sim/"),
          f"{RPC}|{CUDA}"),

@@ -186,4 +186,34 @@ absl::StatusOr<int> AdminClient::KillJob(const std::string& job,
   return response.processes();
 }
 
+void AdminClient::EventStream::Cancel() {
+  cancelled_ = true;
+  context_.TryCancel();
+}
+
+absl::Status AdminClient::EventStream::Finish() {
+  const absl::Status status = FromGrpc(reader_->Finish());
+  return cancelled_ && absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+std::unique_ptr<AdminClient::EventStream> AdminClient::WatchEvents(
+    const v1::WatchEventsRequest& request) {
+  auto stream = std::make_unique<EventStream>();
+  if (!request.follow()) SetDeadline(&stream->context_);
+  stream->reader_ = stub_->WatchEvents(&stream->context_, request);
+  return stream;
+}
+
+absl::StatusOr<v1::ExplainJobResponse> AdminClient::ExplainJob(
+    const std::string& job) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::ExplainJobRequest request;
+  request.set_job(job);
+  v1::ExplainJobResponse response;
+  METS_RETURN_IF_ERROR(
+      FromGrpc(stub_->ExplainJob(&context, request, &response)));
+  return response;
+}
+
 }  // namespace mets::ctl

@@ -26,7 +26,7 @@ std::string FindRunDir(const std::string& given);
 absl::Status CheckSocket(const std::string& run_dir, const std::string& name);
 
 // One administrator's calls; each blocks for at most ten seconds, but for
-// RecordJob.
+// RecordJob and WatchEvents.
 class AdminClient {
  public:
   // A recording that runs. Read is for one thread; Stop and Cancel for any.
@@ -52,6 +52,23 @@ class AdminClient {
     std::atomic<bool> stopped_{false};
   };
 
+  // Events as they come. Read is for one thread, Cancel for any.
+  class EventStream {
+   public:
+    // The next event; false when there is none any more. Blocks.
+    bool Read(v1::Event* event) { return reader_->Read(event); }
+    // Ends it; Finish is OK then.
+    void Cancel();
+    // How it ended. REQUIRES: Read has returned false.
+    absl::Status Finish();
+
+   private:
+    friend class AdminClient;
+    grpc::ClientContext context_;
+    std::unique_ptr<grpc::ClientReader<v1::Event>> reader_;
+    std::atomic<bool> cancelled_{false};
+  };
+
   static absl::StatusOr<AdminClient> Connect(const std::string& run_dir);
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus();
@@ -67,6 +84,11 @@ class AdminClient {
   // Begins to record; `device` empty: the only one that the job uses.
   std::unique_ptr<RecordStream> RecordJob(const std::string& job,
                                           const std::string& device);
+  // The newest events and, if asked to follow, those that come.
+  std::unique_ptr<EventStream> WatchEvents(
+      const v1::WatchEventsRequest& request);
+  // NOT_FOUND for a job that metsd does not know.
+  absl::StatusOr<v1::ExplainJobResponse> ExplainJob(const std::string& job);
 
  private:
   explicit AdminClient(std::unique_ptr<v1::AdminService::Stub> stub)

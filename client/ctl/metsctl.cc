@@ -15,6 +15,7 @@
 #include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
 #include "client/ctl/status_text.h"
+#include "client/ctl/watch/watch_commands.h"
 #include "common/base/bytes.h"
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
@@ -199,6 +200,7 @@ int RunMetsctl(int argc, const char* const* argv) {
   OperatorCommands operate(app);
   CLI::App* doctor = AddDoctor(app, &arguments);
   CLI::App* report = AddReport(app, &arguments);
+  const WatchCommands watch(app);
   // CLI11 reports by exceptions; they end here.
   try {
     app.parse(argc, argv);
@@ -229,6 +231,9 @@ int RunMetsctl(int argc, const char* const* argv) {
     }
     return Report(
         RecordCommand(arguments.record, FindRunDir(arguments.run_dir)));
+  }
+  if (const auto done = watch.Run(FindRunDir(arguments.run_dir))) {
+    return Report(*done);
   }
   if (run->count("--priority") > 0) {
     arguments.run.priority = arguments.priority;

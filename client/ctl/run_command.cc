@@ -113,7 +113,8 @@ Installation FindInstallation() {
   const auto readable = [&](absl::string_view name) {
     return access(absl::StrCat(prefix, name).c_str(), R_OK) == 0;
   };
-  // Installed, libraries have a folder of their own; in a build or a bundle not.
+  // Installed, libraries have a folder of their own; in a build or a bundle
+  // not.
   const bool installed = readable("/lib/mets/libmets.so");
   const std::string lib = installed ? "/lib/mets" : "/lib";
   const std::string python = installed ? "/lib/mets/python" : "/python";

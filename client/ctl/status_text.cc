@@ -96,7 +96,8 @@ Json ToJson(const v1::JobStatus& j) {
           {"uncontended_step_seconds", j.uncontended_step_seconds()},
           {"slowdown", j.slowdown()},
           {"waiting_seconds", j.waiting_seconds()},
-          {"failures_total", Failures(j)}};
+          {"failures_total", Failures(j)},
+          {"phase", j.phase()}};
 }
 
 template <typename Rows>

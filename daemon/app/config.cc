@@ -72,7 +72,7 @@ absl::Status SetPolicy(absl::string_view value, Config* config) {
   return SetText(value, &config->policy);
 }
 
-absl::Status SetMetricsAddress(absl::string_view value, Config* config) {
+absl::Status SetAddress(absl::string_view value, std::string* address) {
   const std::vector<absl::string_view> parts =
       absl::StrSplit(value, absl::MaxSplits(':', 1));
   int port = -1;
@@ -83,7 +83,17 @@ absl::Status SetMetricsAddress(absl::string_view value, Config* config) {
         "accepted is HOST:PORT, such as '127.0.0.1:9464'; port 0 takes "
         "any that is free");
   }
-  config->metrics_address = std::string(value);
+  *address = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetMetricsAddress(absl::string_view value, Config* config) {
+  return SetAddress(value, &config->metrics_address);
+}
+
+absl::Status SetStatusAddress(absl::string_view value, Config* config) {
+  if (value != "off") return SetAddress(value, &config->status_address);
+  config->status_address.clear();
   return absl::OkStatus();
 }
 
@@ -190,6 +200,10 @@ const std::vector<ConfigKey>& ConfigKeys() {
       {"metrics-address", "HOST:PORT",
        "Serve Prometheus metrics there. Default: not served", false, false,
        SetMetricsAddress},
+      {"status-address", "HOST:PORT|off",
+       "Show devices, jobs and decisions to browsers there. Default: "
+       "127.0.0.1:6387",
+       false, false, SetStatusAddress},
       {"socket-group", "GROUP",
        "Group that may use the daemon. Default: for a metsd that runs as root, "
        "mets if there is such a group; else its user alone",

@@ -46,9 +46,11 @@ struct Config {
   std::optional<Bytes> swap_space;  // swap-space
   std::string policy = "lru";       // policy
   std::string metrics_address;      // metrics-address; empty: none.
-  std::string socket_group;         // socket-group; empty: the default.
-  std::string admin_group;          // admin-group; empty: root alone.
-  std::string log_level = "info";   // log-level
+  // status-address; empty: none.
+  std::string status_address = "127.0.0.1:6387";
+  std::string socket_group;        // socket-group; empty: the default.
+  std::string admin_group;         // admin-group; empty: root alone.
+  std::string log_level = "info";  // log-level
   absl::Duration order_timeout = absl::Seconds(5);   // order-timeout
   absl::Duration recovery_grace = absl::Seconds(5);  // recovery-grace
   bool plans = true;                                 // plans

@@ -79,6 +79,7 @@ core::CoreConfig CoreConfigFor(
   result.order_timeout = config.order_timeout;
   result.recovery_grace = config.recovery_grace;
   result.plans = config.plans;
+  result.events = true;
   result.moving_share = config.moving_share;
   result.max_wait = config.max_wait;
   result.interference_bound = config.interference_bound;
@@ -134,10 +135,15 @@ absl::Status Daemon::Init(transport::PassedSockets passed) {
   METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery), std::move(passed)));
   MakeStateWriter();
   desk_ = std::make_unique<OperatorDesk>(log_, *transport_);
+  journal_ = std::make_unique<EventJournal>(events_, log_);
+  engine_->set_on_events([this](std::vector<core::Event> events) {
+    events_.Add(std::move(events));
+  });
   engine_->Start(*transport_, *memory_, *planner_, *desk_);
   METS_RETURN_IF_ERROR(transport_->Start());
   serving_ = true;
   writer_->Changed(/*urgent=*/true);
+  StartStatusPage();
   if (config_.metrics_address.empty()) return absl::OkStatus();
   METS_ASSIGN_OR_RETURN(metrics_, telemetry::MetricsServer::Start(
                                       config_.metrics_address, *engine_,
@@ -202,7 +208,7 @@ absl::Status Daemon::MakeTransport(Recovery recovery,
     options.expected.push_back({record.session, std::move(session.pidfd)});
   }
   transport_ = std::make_unique<transport::Transport>(
-      std::move(options), *engine_, *memory_, *engine_, clock_);
+      std::move(options), *engine_, *memory_, *engine_, events_, clock_);
   return absl::OkStatus();
 }
 
@@ -256,6 +262,22 @@ bool Daemon::AnswersWithin(absl::Duration time) {
          transport_->AnswersWithin(time / 2);
 }
 
+// A port in use (a second daemon's, say) is no reason not to serve jobs.
+void Daemon::StartStatusPage() {
+  if (config_.status_address.empty()) return;
+  auto page = status_page::StatusPage::Start(
+      {config_.status_address, VersionText()}, *engine_, events_, clock_);
+  if (page.ok()) {
+    status_page_ = *std::move(page);
+  } else {
+    log_.warn("{}", std::string(page.status().message()));
+  }
+}
+
+std::string Daemon::status_address() const {
+  return status_page_ == nullptr ? "" : status_page_->address();
+}
+
 std::string Daemon::metrics_address() const {
   return metrics_ == nullptr ? "" : metrics_->address();
 }
@@ -272,6 +294,7 @@ void Daemon::Stop() {
     writer_->Stop();
     if (CurrentState().sessions.empty()) unlink(state_path().c_str());
   }
+  status_page_ = nullptr;
   metrics_ = nullptr;  // Last: it waits for scrapes.
 }
 

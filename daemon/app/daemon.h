@@ -12,13 +12,16 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "daemon/app/config.h"
+#include "daemon/app/decision_log.h"
 #include "daemon/app/engine.h"
+#include "daemon/app/event_journal.h"
 #include "daemon/app/operator_desk.h"
 #include "daemon/app/plan_worker.h"
 #include "daemon/app/recovery.h"
 #include "daemon/app/state_file.h"
 #include "daemon/app/state_writer.h"
 #include "daemon/memory/memory_manager.h"
+#include "daemon/status_page/status_page.h"
 #include "daemon/telemetry/metrics_server.h"
 #include "daemon/transport/transport.h"
 
@@ -49,6 +52,8 @@ class Daemon {
   transport::SocketPaths sockets() const { return transport_->paths(); }
   // Empty: metrics are not served.
   std::string metrics_address() const;
+  // Empty: there is no status page.
+  std::string status_address() const;
   core::Status GetStatus() const { return engine_->GetStatus(); }
 
  private:
@@ -60,6 +65,7 @@ class Daemon {
                         const std::vector<memory::ManagedDevice>& devices);
   absl::Status MakeTransport(Recovery recovery,
                              transport::PassedSockets passed);
+  void StartStatusPage();
   void MakeStateWriter();
   SavedState CurrentState() const;
   std::string state_path() const { return config_.run_dir + "/state.json"; }
@@ -72,6 +78,8 @@ class Daemon {
   bool stopped_ = false;
   // Until the sockets are ours, the state file is another daemon's.
   std::atomic<bool> serving_{false};
+  DecisionLog events_;
+  std::unique_ptr<EventJournal> journal_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<memory::MemoryManager> memory_;
   std::unique_ptr<PlanWorker> planner_;
@@ -79,6 +87,7 @@ class Daemon {
   std::unique_ptr<OperatorDesk> desk_;
   std::unique_ptr<StateWriter> writer_;
   std::unique_ptr<telemetry::MetricsServer> metrics_;
+  std::unique_ptr<status_page::StatusPage> status_page_;
 };
 
 }  // namespace mets::app

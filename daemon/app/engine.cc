@@ -68,6 +68,11 @@ core::Status Engine::GetStatus() const {
   return status;
 }
 
+std::vector<core::WhyAnswer> Engine::Why(const std::string& job) const {
+  absl::MutexLock lock(&core_mutex_);
+  return core_->Why(job);
+}
+
 bool Engine::Await(std::vector<core::Input>* inputs) {
   absl::Duration wait;
   {
@@ -100,10 +105,12 @@ void Engine::StepAll(const std::vector<core::Input>& inputs) {
   bool urgent = false;
   const auto step = [&](const core::Input& input) {
     std::vector<core::Action> actions;
+    std::vector<core::Event> events;
     {
       absl::MutexLock lock(&core_mutex_);
       const absl::Time begin = clock_.Now();
       actions = core_->Step(begin, input);
+      events = core_->TakeEvents();
       decisions_.Add(clock_.Now() - begin);
     }
     changed = changed || ChangesHoldings(input);
@@ -112,6 +119,7 @@ void Engine::StepAll(const std::vector<core::Input>& inputs) {
       changed = changed || IsGrant(action);
     }
     Dispatch(std::move(actions));
+    if (!events.empty() && on_events_) on_events_(std::move(events));
   };
   for (const core::Input& input : inputs) step(input);
   bool due;

@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -32,6 +34,12 @@ class Engine : public core::InputSink, public core::StatusSource {
     on_change_ = std::move(on_change);
   }
 
+  // Takes what was decided, in the engine's thread; must not block. Set before
+  // Start.
+  void set_on_events(std::function<void(std::vector<core::Event>)> on_events) {
+    on_events_ = std::move(on_events);
+  }
+
   void Start(core::SessionPort& sessions, core::MemoryPort& memory,
              core::PlannerPort& planner, core::OperatorPort& operators);
 
@@ -44,6 +52,7 @@ class Engine : public core::InputSink, public core::StatusSource {
 
   void Post(core::Input input) override;
   core::Status GetStatus() const override;
+  std::vector<core::WhyAnswer> Why(const std::string& job) const override;
 
  private:
   void Run();
@@ -58,6 +67,7 @@ class Engine : public core::InputSink, public core::StatusSource {
   core::PlannerPort* planner_ = nullptr;
   core::OperatorPort* operators_ = nullptr;
   std::function<void(bool urgent)> on_change_;
+  std::function<void(std::vector<core::Event>)> on_events_;
   std::thread thread_;
 
   mutable absl::Mutex core_mutex_;

@@ -36,9 +36,11 @@ std::shared_ptr<spdlog::logger> MakeLogger(const std::string& level) {
 void LogReady(const Daemon& daemon, spdlog::logger& log) {
   const transport::SocketPaths sockets = daemon.sockets();
   const std::string metrics = daemon.metrics_address();
-  log.info("ready: fd {} session {} admin {}{}", sockets.fd, sockets.session,
+  const std::string page = daemon.status_address();
+  log.info("ready: fd {} session {} admin {}{}{}", sockets.fd, sockets.session,
            sockets.admin,
-           metrics.empty() ? "" : " metrics http://" + metrics + "/metrics");
+           metrics.empty() ? "" : " metrics http://" + metrics + "/metrics",
+           page.empty() ? "" : " status http://" + page + "/");
 }
 
 // Reads flags and file again.

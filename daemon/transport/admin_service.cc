@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/job_name.h"
+#include "daemon/transport/event_messages.h"
 #include "daemon/transport/record_call.h"
+#include "daemon/transport/session_service.h"
 
 namespace mets::transport {
 namespace {
@@ -96,6 +100,7 @@ void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
   to->set_steps(from.totals.steps);
   to->set_step_seconds(absl::ToDoubleSeconds(from.step_duration));
   FillCosts(from, to);
+  to->set_phase(core::PhaseName(from.phase));
 }
 
 }  // namespace
@@ -113,12 +118,14 @@ void FillStatus(const core::Status& status, v1::GetStatusResponse* response) {
 AdminService::AdminService(Epoch epoch, std::string version,
                            core::InputSink& sink,
                            const core::StatusSource& status,
-                           Recordings& recordings, const Clock& clock)
+                           Recordings& recordings, EventStreams& events,
+                           const Clock& clock)
     : epoch_(epoch),
       version_(std::move(version)),
       calls_(sink),
       status_(status),
       recordings_(recordings),
+      events_(events),
       clock_(clock),
       started_(clock.Now()) {}
 
@@ -137,6 +144,30 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
 grpc::ServerBidiReactor<v1::RecordJobRequest, v1::RecordJobReply>*
 AdminService::RecordJob(grpc::CallbackServerContext*) {
   return RecordCall::Start(recordings_);
+}
+
+grpc::ServerWriteReactor<v1::Event>* AdminService::WatchEvents(
+    grpc::CallbackServerContext*, const v1::WatchEventsRequest* request) {
+  return events_.Start(*request);
+}
+
+grpc::ServerUnaryReactor* AdminService::ExplainJob(
+    grpc::CallbackServerContext* context, const v1::ExplainJobRequest* request,
+    v1::ExplainJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::Status status = ValidateJobName(request->job());
+  if (status.ok()) {
+    for (const core::WhyAnswer& answer : status_.Why(request->job())) {
+      FillAnswer(answer, response->add_answers());
+    }
+    FillLast(events_.log(), request->job(), response);
+    if (response->answers().empty() && response->last().empty()) {
+      status = absl::NotFoundError(absl::StrCat(
+          "no job '", request->job(), "' is known; metsctl jobs lists them"));
+    }
+  }
+  reactor->Finish(ToGrpc(status));
+  return reactor;
 }
 
 }  // namespace mets::transport

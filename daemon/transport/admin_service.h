@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "daemon/core/ports.h"
 #include "daemon/transport/command_calls.h"
+#include "daemon/transport/event_streams.h"
 #include "daemon/transport/recordings.h"
 #include "mets/v1/admin.grpc.pb.h"
 
@@ -27,7 +28,7 @@ class AdminService : public v1::AdminService::CallbackService {
  public:
   AdminService(Epoch epoch, std::string version, core::InputSink& sink,
                const core::StatusSource& status, Recordings& recordings,
-               const Clock& clock);
+               EventStreams& events, const Clock& clock);
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -57,12 +58,21 @@ class AdminService : public v1::AdminService::CallbackService {
   void Answer(const core::CommandDone& answer) { calls_.Answer(answer); }
   void Abort() { calls_.Abort(); }
 
+  grpc::ServerWriteReactor<v1::Event>* WatchEvents(
+      grpc::CallbackServerContext* context,
+      const v1::WatchEventsRequest* request) override;
+  grpc::ServerUnaryReactor* ExplainJob(
+      grpc::CallbackServerContext* context,
+      const v1::ExplainJobRequest* request,
+      v1::ExplainJobResponse* response) override;
+
  private:
   const Epoch epoch_;
   const std::string version_;
   CommandCalls calls_;
   const core::StatusSource& status_;
   Recordings& recordings_;
+  EventStreams& events_;
   const Clock& clock_;
   const absl::Time started_;
 };

@@ -50,7 +50,8 @@ void Fail(const Route& route, const absl::Status& status) {
 
 Transport::Transport(TransportOptions options, core::InputSink& sink,
                      const core::DescriptorSource& descriptors,
-                     const core::StatusSource& status, const Clock& clock)
+                     const core::StatusSource& status, core::EventLog& events,
+                     const Clock& clock)
     : options_(std::move(options)),
       paths_(SocketsIn(options_.run_dir)),
       session_passed_(options_.passed.session.ok()),
@@ -59,9 +60,10 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
       clock_(clock),
       registry_(options_.registry, sink),
       recordings_(registry_),
+      event_streams_(events),
       session_service_(ServiceOptions(options_), registry_, recordings_, clock),
       admin_service_(options_.epoch, options_.version, sink, status,
-                     recordings_, clock) {}
+                     recordings_, event_streams_, clock) {}
 
 Transport::~Transport() { Stop(absl::ZeroDuration()); }
 
@@ -175,6 +177,7 @@ void Transport::Stop(absl::Duration grace) {
   }
   admin_service_.Abort();
   recordings_.Abort();
+  event_streams_.Abort();
   session_service_.AwaitNoStreams(absl::Now() + grace);
   session_acceptor_ = nullptr;
   admin_acceptor_ = nullptr;

@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "daemon/core/ports.h"
 #include "daemon/transport/admin_service.h"
+#include "daemon/transport/event_streams.h"
 #include "daemon/transport/fd_server.h"
 #include "daemon/transport/recordings.h"
 #include "daemon/transport/session_registry.h"
@@ -56,7 +57,8 @@ class Transport : public core::SessionPort, public core::OperatorPort {
  public:
   Transport(TransportOptions options, core::InputSink& sink,
             const core::DescriptorSource& descriptors,
-            const core::StatusSource& status, const Clock& clock);
+            const core::StatusSource& status, core::EventLog& events,
+            const Clock& clock);
   ~Transport() override;
 
   // Binds the sockets and begins to serve. An error names the path and says
@@ -120,6 +122,7 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   const Clock& clock_;
   SessionRegistry registry_;
   Recordings recordings_;
+  EventStreams event_streams_;
   SessionService session_service_;
   AdminService admin_service_;
   std::unique_ptr<FdServer> fd_server_;

@@ -9,10 +9,11 @@ ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 . "$ROOT/deploy/setup.sh"
 
 IMAGE=localhost/mets-ops-base
-PACKAGES=(podman runc debootstrap systemd python3-yaml chromium)
+PACKAGES=(podman runc debootstrap systemd python3-yaml chromium chromium-driver)
 INCLUDE=systemd,systemd-sysv,dbus,python3,ca-certificates
 # What metsd and metsctl are linked with.
-INCLUDE+=,libabsl20220623,libcivetweb1,libfmt9,libgrpc++1.51,liblzma5
+INCLUDE+=,libabsl20220623,libcivetweb1,libcpp-httplib0.11,libfmt9,libgrpc++1.51
+INCLUDE+=,liblzma5,libncursesw6
 INCLUDE+=,libprometheus-cpp-core1.0,libprometheus-cpp-pull1.0,libprotobuf32
 INCLUDE+=,libspdlog1.10,libsystemd0
 

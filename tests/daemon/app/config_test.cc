@@ -36,6 +36,7 @@ TEST(ConfigTest, EveryKeyIsRead) {
     swap-space = 4294967296
     policy = "lru"
     metrics-address = "127.0.0.1:9464"
+    status-address = "127.0.0.1:8080"
     socket-group = "users"
     admin-group = "adm"
     log-level = "debug"
@@ -51,6 +52,7 @@ TEST(ConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(config.devices[1].size, MiB(512));
   EXPECT_EQ(config.swap_space, GiB(4));
   EXPECT_EQ(config.metrics_address, "127.0.0.1:9464");
+  EXPECT_EQ(config.status_address, "127.0.0.1:8080");
   EXPECT_EQ(config.socket_group, "users");
   EXPECT_EQ(config.admin_group, "adm");
   EXPECT_EQ(config.log_level, "debug");
@@ -106,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"policy = \"\"", "empty"},
                       BadValue{"policy = [\"lru\"]", "NAME"},
                       BadValue{"metrics-address = \"9464\"", "HOST:PORT"},
+                      BadValue{"status-address = \"no\"", "HOST:PORT"},
                       BadValue{"metrics-address = \"host:99999\"", "HOST:PORT"},
                       BadValue{"socket-group = \"\"", "empty"},
                       BadValue{"admin-group = false", "GROUP"},

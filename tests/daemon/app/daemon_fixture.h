@@ -38,6 +38,7 @@ class DaemonFixture : public ::testing::Test {
     config.devices = {{"host", MiB(16)}};
     config.swap_space = MiB(64);
     config.recovery_grace = absl::Seconds(1);
+    config.status_address = "";
     return config;
   }
 

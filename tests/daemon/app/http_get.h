@@ -25,8 +25,8 @@ inline std::string HttpGet(const std::string& address,
   if (connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)) != 0) {
     return "";
   }
-  const std::string request = "GET " + path +
-                              " HTTP/1.1\r\nHost: test\r\n"
+  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: " + address +
+                              "\r\n"
                               "Connection: close\r\n\r\n";
   if (write(fd.get(), request.data(), request.size()) < 0) return "";
   std::string answer;

@@ -136,6 +136,19 @@ TEST_F(StartTest, OccupiedMetricsAddressIsRefused) {
               HasSubstr(config.metrics_address));
 }
 
+TEST_F(StartTest, OccupiedStatusAddressIsNoReasonNotToServeJobs) {
+  app::Config config = SmallConfig();
+  config.status_address = "127.0.0.1:0";
+  Start(config);
+  const std::string address = daemon_->status_address();
+  EXPECT_THAT(HttpGet(address, "/api/status"), HasSubstr("\"host0\""));
+  config.status_address = address;
+  config.run_dir = dir_ + "/other";
+  const auto second = app::Daemon::Start(config, log_);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*second)->status_address(), "");
+}
+
 TEST_F(StartTest, StateFileRecordsLiveSessionsAndTheNextEpochFollows) {
   Start();
   TestClient client(run_dir_);
