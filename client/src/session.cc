@@ -39,6 +39,11 @@ absl::StatusOr<std::unique_ptr<MapDriver>> OpenMap(const std::string& kind,
                    "', which this libmets does not know"));
 }
 
+void Apply(const v1::SetLimits& limits, Device* device) {
+  device->SetLimits(Bytes(static_cast<int64_t>(limits.limit_bytes())),
+                    limits.tight());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Start(Settings settings) {
@@ -318,10 +323,14 @@ void Session::OnDeviceReady(const v1::DeviceReady& ready) {
 }
 
 void Session::OnSetLimits(const v1::SetLimits& limits) {
-  for (Device* device : Devices()) {
-    if (device->options().id != limits.device()) continue;
-    device->SetLimits(Bytes(static_cast<int64_t>(limits.limit_bytes())),
-                      limits.tight());
+  absl::MutexLock lock(&mutex_);
+  const auto it = attachments_.find(limits.device());
+  if (it == attachments_.end()) return;
+  Attachment& attachment = it->second;
+  if (attachment.device == nullptr) {
+    attachment.limits = limits;
+  } else {
+    Apply(limits, attachment.device.get());
   }
 }
 
@@ -377,6 +386,7 @@ absl::StatusOr<Device*> Session::Attach(std::string id, bool ops_seen,
   attachment.ops_seen = ops_seen;
   attachment.answered = false;
   attachment.gate.reset();
+  attachment.limits.reset();
   if (connection_ == nullptr) {
     return absl::UnavailableError("metsd is away; try again");
   }
@@ -419,6 +429,9 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
   METS_ASSIGN_OR_RETURN(
       attachment.device,
       Device::Create(*this, std::move(driver), std::move(options)));
+  if (attachment.limits.has_value()) {
+    Apply(*attachment.limits, attachment.device.get());
+  }
   // The host's accesses to a GPU's addresses are errors of the program.
   if (ready.kind() == "host") {
     METS_RETURN_IF_ERROR(ServeFaultsOf(begin, end, attachment.device.get()));

@@ -62,7 +62,9 @@ class Session : public Uplink {
     bool ops_seen = true;
     bool answered = false;
     v1::DeviceReady ready;
-    std::optional<v1::Gate> gate;  // Ordered before there was a device.
+    // Said before there was a device.
+    std::optional<v1::Gate> gate;
+    std::optional<v1::SetLimits> limits;
   };
 
   explicit Session(Settings settings);

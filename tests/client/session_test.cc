@@ -132,6 +132,24 @@ TEST(SessionTest, TwoJobsEvictEachOtherAndKeepTheirBytes) {
   EXPECT_GT(a.Stats().restored_bytes_total, 0u);
 }
 
+// metsd says so before the new process has mapped the device.
+TEST(SessionTest, WhoComesToATightDeviceKnows) {
+  MetsdProcess metsd("64MiB");
+  Job a(metsd, "a");
+  std::vector<char*> buffers;
+  for (int i = 0; i < 20; ++i) buffers.push_back(a.Make(MiB(4), i));
+  const auto shortage = [&] {
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(a.Holds(buffers[i], MiB(4), i));
+  };
+  for (int i = 0; i < 5; ++i) {
+    shortage();
+    ASSERT_TRUE(a.device().tight());
+    Job b(metsd, "b");
+    for (int round = 0; round < 100 && !b.device().tight(); ++round) shortage();
+    EXPECT_TRUE(b.device().tight());
+  }
+}
+
 TEST(SessionTest, OutOfMemorySaysWhoHoldsWhat) {
   MetsdProcess metsd("64MiB");
   Job a(metsd, "holder");
