@@ -180,8 +180,8 @@ class Simulator {
       } else if (auto* task = std::get_if<core::PlanTask>(&action)) {
         world_.After(kPlanning, [this, made = core::MakePlan(
                                            *task, *planning_)] { Step(made); });
-      } else {
-        Deliver(std::get<core::SessionAction>(action));
+      } else if (auto* order = std::get_if<core::SessionAction>(&action)) {
+        Deliver(*order);
       }
     }
     ScheduleTick();
