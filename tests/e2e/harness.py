@@ -66,7 +66,7 @@ class Daemon:
     def metrics_address(self):
         """HOST:PORT, as its `ready` line says."""
         log = pathlib.Path(self.run_dir, "metsd.log").read_text()
-        return re.findall(r"metrics\D*(127\.0\.0\.1:\d+)", log)[-1]
+        return re.findall(r"metrics http://(127\.0\.0\.1:\d+)/", log)[-1]
 
     def status(self):
         return json.loads(self.ctl("status", "--json").stdout)
