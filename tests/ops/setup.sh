@@ -20,7 +20,8 @@ INCLUDE+=,libspdlog1.10,libsystemd0
 [ "$(id -u)" = 0 ] || die "containers are tried as root"
 setup_packages
 setup_prometheus
-podman image exists "$IMAGE" && exit
+have=$(podman image inspect --format '{{index .Labels "packages"}}' "$IMAGE" 2> /dev/null || true)
+[ "$have" = "$INCLUDE" ] && exit
 say "making the image $IMAGE"
 uri=$(grep -hm1 -oP '^URIs: \K\S+' /etc/apt/sources.list.d/*.sources 2> /dev/null ||
   grep -hm1 -oP '^deb (\[.*\] )?\K\S+' /etc/apt/sources.list)
@@ -28,4 +29,4 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 debootstrap --variant=minbase --include="$INCLUDE" bookworm "$work/root" "$uri" > "$work/log" ||
   { tail -20 "$work/log"; die "debootstrap failed"; }
-tar -C "$work/root" -c . | podman import - "$IMAGE" > /dev/null
+tar -C "$work/root" -c . | podman import --change "LABEL packages=$INCLUDE" - "$IMAGE" > /dev/null
