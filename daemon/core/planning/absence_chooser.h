@@ -17,6 +17,14 @@ struct BusSpeed {
   double in = 0;
 };
 
+// Of a copy, besides its bytes: messages, mappings.
+inline constexpr double kCopyLatency = 80e-6;
+
+// Of a copy's bytes alone.
+inline double CopySeconds(Bytes bytes, double speed) {
+  return static_cast<double>(bytes.count()) / speed;
+}
+
 // Absences with which no op sees more than `budget` bytes resident: goes
 // through the step and, where it would exceed the budget, takes what `policy`
 // scores highest among the buffers that the op does not touch; repeats until a

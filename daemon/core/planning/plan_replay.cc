@@ -8,12 +8,6 @@ namespace mets::core {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Of a copy, besides its bytes: messages, mappings.
-constexpr double kLatency = 80e-6;
-
-double Seconds(Bytes bytes, double speed) {
-  return static_cast<double>(bytes.count()) / speed;
-}
 
 }  // namespace
 
@@ -208,9 +202,9 @@ void PlanReplay::EvictNext(double at) {
     if (place_[absence.buffer] != Place::kQueued) continue;
     place_[absence.buffer] = Place::kLeaving;
     leaving_ = absence.buffer;
-    out_end_ = at + kLatency;
+    out_end_ = at + kCopyLatency;
     if (!absence.clean) {
-      out_end_ += Seconds(profile_.size(absence.buffer), bus_.out);
+      out_end_ += CopySeconds(profile_.size(absence.buffer), bus_.out);
     }
   }
 }
@@ -229,8 +223,8 @@ void PlanReplay::RestoreNext(double at) {
 double PlanReplay::CopyBack(uint32_t buffer, double at) {
   used_ += profile_.size(buffer);
   place_[buffer] = Place::kComing;
-  in_free_ = std::max(in_free_, at) + kLatency +
-             Seconds(profile_.size(buffer), bus_.in);
+  in_free_ = std::max(in_free_, at) + kCopyLatency +
+             CopySeconds(profile_.size(buffer), bus_.in);
   return ready_[buffer] = in_free_;
 }
 

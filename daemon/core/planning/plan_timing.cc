@@ -11,11 +11,6 @@ namespace {
 
 // Copies take a little longer than their bytes say: messages, mappings.
 constexpr double kSpare = 1.1;
-constexpr double kLatency = 80e-6;
-
-double Seconds(Bytes bytes, double speed) {
-  return static_cast<double>(bytes.count()) / speed;
-}
 
 // Occupancy around the cycle of a step.
 class Room {
@@ -51,7 +46,7 @@ void OccupyOutgoing(const StepProfile& profile, const BusSpeed& bus,
   for (const steps::Absence* absence : order) {
     const Bytes size = profile.size(absence->buffer);
     free_at = std::max(free_at, profile.end(absence->evict_after)) +
-              Seconds(size, bus.out) + kLatency;
+              CopySeconds(size, bus.out) + kCopyLatency;
     for (uint32_t op = absence->evict_after + 1;
          op < profile.ops() && profile.start(op) < free_at; ++op) {
       if (!room->Take(op, size)) break;
@@ -70,7 +65,8 @@ std::vector<double> Targets(const StepProfile& profile, const BusSpeed& bus,
       const steps::Absence& absence = absences[i - 1];
       if (!absence.returns) continue;
       const double copy =
-          Seconds(profile.size(absence.buffer), bus.in) * kSpare + kLatency;
+          CopySeconds(profile.size(absence.buffer), bus.in) * kSpare +
+          kCopyLatency;
       next = std::min(next, profile.start(absence.use)) - copy;
       targets[i - 1] = next;
     }

@@ -78,19 +78,20 @@ void AddPlans(const StepProfile& profile, const PlanGoal& goal,
   }
 }
 
-// The fastest; of nearly equal ones, the one that moves least.
-const steps::StepPlan& Best(const std::vector<steps::StepPlan>& plans) {
+// Place of the fastest; of nearly equal ones, of the one that moves least.
+size_t Best(const std::vector<steps::StepPlan>& plans) {
   absl::Duration best = absl::InfiniteDuration();
   for (const steps::StepPlan& plan : plans)
     best = std::min(best, plan.duration);
-  return *std::min_element(
-      plans.begin(), plans.end(),
-      [&](const steps::StepPlan& a, const steps::StepPlan& b) {
-        const bool slow_a = a.duration > best * kNearly;
-        const bool slow_b = b.duration > best * kNearly;
-        if (slow_a != slow_b) return slow_b;
-        return a.evicted + a.restored < b.evicted + b.restored;
-      });
+  const auto first =
+      std::min_element(plans.begin(), plans.end(),
+                       [&](const steps::StepPlan& a, const steps::StepPlan& b) {
+                         const bool slow_a = a.duration > best * kNearly;
+                         const bool slow_b = b.duration > best * kNearly;
+                         if (slow_a != slow_b) return slow_b;
+                         return a.evicted + a.restored < b.evicted + b.restored;
+                       });
+  return static_cast<size_t>(first - plans.begin());
 }
 
 steps::StepPlan Improved(const StepProfile& profile, const PlanGoal& goal,
@@ -126,11 +127,15 @@ absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
   std::vector<steps::StepPlan> plans;
   AddPlans(profile, goal, farthest, &plans);
   AddPlans(profile, goal, longest, &plans);
-  steps::StepPlan without = Improved(profile, goal, Best(plans));
+  const size_t without = Best(plans);
   AddPlans(profile, goal, policy, &plans);
-  const steps::StepPlan with = Improved(profile, goal, Best(plans));
-  const std::vector<steps::StepPlan> two = {with, std::move(without)};
-  return Best(two);
+  const size_t with = Best(plans);
+  std::vector<steps::StepPlan> improved = {
+      Improved(profile, goal, plans[with])};
+  if (with != without) {
+    improved.push_back(Improved(profile, goal, plans[without]));
+  }
+  return improved[Best(improved)];
 }
 
 PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy) {
