@@ -31,7 +31,7 @@ void BufferTable::Erase(BufferId id) {
 
 void BufferTable::Clear() {
   buffers_.clear();
-  swapped_ = held_ = Bytes();
+  swapped_ = resident_ = held_ = Bytes();
 }
 
 void BufferTable::Set(Buffer& buffer, BufferState state, Mobility mobility) {
@@ -44,9 +44,10 @@ void BufferTable::Set(Buffer& buffer, BufferState state, Mobility mobility) {
 void BufferTable::Count(const Buffer& buffer, int64_t sign) {
   if (buffer.state == BufferState::kSwapped) {
     swapped_ += buffer.size * sign;
-  } else if (buffer.mobility != Mobility::kMovable) {
-    held_ += buffer.size * sign;
+    return;
   }
+  resident_ += buffer.size * sign;
+  if (buffer.mobility != Mobility::kMovable) held_ += buffer.size * sign;
 }
 
 }  // namespace mets::core

@@ -70,16 +70,17 @@ class BufferTable {
   const Map& all() const { return buffers_; }
   size_t size() const { return buffers_.size(); }
 
-  // Sums of sizes: buffers whose data is in swap space; resident buffers that
-  // are held or fixed.
+  // Sums of sizes: buffers whose data is in swap space; resident buffers; those
+  // of them that are held or fixed.
   Bytes swapped() const { return swapped_; }
+  Bytes resident() const { return resident_; }
   Bytes held() const { return held_; }
 
  private:
   void Count(const Buffer& buffer, int64_t sign);
 
   Map buffers_;
-  Bytes swapped_, held_;
+  Bytes swapped_, resident_, held_;
 };
 
 }  // namespace mets::core

@@ -7,6 +7,7 @@
 #include "daemon/core/paced_moves.h"
 #include "daemon/core/reports/denial_text.h"
 #include "daemon/core/request_server.h"
+#include "daemon/core/scheduling/quantum_room.h"
 
 namespace mets::core {
 namespace {
@@ -203,6 +204,9 @@ bool RequestServer::Assemble(size_t index, Request& request,
 void RequestServer::MakeRoom(size_t index, Request& request,
                              const Session& session, const Layout& layout) {
   Wait(index, request, true);
+  if (!request.no_wait) {
+    MakeQuantumRoom(state_, reclaimer_, index, *session.job);
+  }
   Bytes need =
       layout.missing - retirement_.Coming(index) - state_.orders.Coming(index);
   if (need > Bytes()) {

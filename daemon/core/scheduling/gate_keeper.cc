@@ -6,6 +6,7 @@
 
 #include "daemon/core/events/notes.h"
 #include "daemon/core/lending.h"
+#include "daemon/core/scheduling/quantum_room.h"
 
 namespace mets::core {
 namespace {
@@ -113,7 +114,9 @@ void GateKeeper::Advance(size_t index, bool changed) {
     device.search_from = absl::InfinitePast();
     opened = InQuantum(index);
   }
-  for (const Job* job : opened) MakeRoom(index, *job);
+  for (const Job* job : opened) {
+    MakeQuantumRoom(state_, reclaimer_, index, *job);
+  }
 }
 
 bool GateKeeper::TellHeld(size_t index) {
@@ -134,10 +137,7 @@ std::vector<const Job*> GateKeeper::InQuantum(size_t index) const {
   std::vector<const Job*> jobs;
   for (const auto& [key, job] : state_.sessions.jobs()) {
     const TurnParty* party = state_.devices[index].turns.Find(key);
-    if (party != nullptr && party->phase == TurnParty::Phase::kOpen &&
-        party->quantum) {
-      jobs.push_back(&job);
-    }
+    if (party != nullptr && party->in_quantum()) jobs.push_back(&job);
   }
   return jobs;
 }
@@ -153,39 +153,6 @@ void GateKeeper::TellVictims() {
     }
     session.not_before = next;
     state_.RefreshVictims(id);
-  }
-}
-
-std::vector<const Job*> GateKeeper::Waiting(size_t index,
-                                            const Job& opened) const {
-  std::vector<std::pair<absl::Time, const Job*>> waiting;
-  for (const auto& [key, job] : state_.sessions.jobs()) {
-    const TurnParty* party = state_.devices[index].turns.Find(key);
-    if (&job == &opened || party == nullptr || !party->stopped() ||
-        job.priority > opened.priority) {
-      continue;
-    }
-    waiting.emplace_back(party->ended, &job);
-  }
-  std::stable_sort(
-      waiting.begin(), waiting.end(),
-      [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<const Job*> jobs;
-  for (const auto& [ended, job] : waiting) jobs.push_back(job);
-  return jobs;
-}
-
-void GateKeeper::MakeRoom(size_t index, const Job& opened) {
-  const ChunkLedger& ledger = state_.devices[index].ledger;
-  Bytes need = state_.devices[index]
-                   .turns.Find({opened.domain, opened.name})
-                   ->swapped() -
-               ledger.bytes(ChunkState::kFree) - ledger.creatable() -
-               state_.orders.Coming(index);
-  for (const Job* job : Waiting(index, opened)) {
-    if (need <= Bytes()) return;
-    need -= reclaimer_.Reclaim({index, need, &opened, job, nullptr},
-                               /*evict=*/true);
   }
 }
 

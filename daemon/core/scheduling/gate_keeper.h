@@ -12,9 +12,8 @@ namespace mets::core {
 // Tells the schedulers who takes part and what they have, sends their orders,
 // and says of each session when it may compute next (Session::not_before), so
 // that the buffers of those that wait are the first to leave. Where a quantum
-// begins, it has as much of them leave as the job has in swap space: what goes
-// out overlaps with what comes in, and ops find free memory. The same once a
-// gated session has begun to wait, whose held buffers may leave from then on.
+// begins, it makes room for its job (quantum_room.h); the same once a gated
+// session has begun to wait, whose held buffers may leave from then on.
 // Whose gate opens gets back what it has lent (lending.h).
 //
 // Not thread-safe. Borrows the state and the reclaimer.
@@ -39,10 +38,6 @@ class GateKeeper {
   bool TellHeld(size_t index);
   // Jobs that have a quantum.
   std::vector<const Job*> InQuantum(size_t index) const;
-  void MakeRoom(size_t index, const Job& opened);
-  // Jobs that wait for their turn, of its class or lower ones: who has had the
-  // device last comes first.
-  std::vector<const Job*> Waiting(size_t index, const Job& opened) const;
 
   State& state_;
   Reclaimer& reclaimer_;

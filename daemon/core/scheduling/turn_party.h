@@ -85,6 +85,7 @@ struct TurnParty {
     return phase == Phase::kClosed ||
            (phase == Phase::kClosing && moment == GateMoment::kNow);
   }
+  bool in_quantum() const { return phase == Phase::kOpen && quantum; }
   bool waiting() const { return wants && phase == Phase::kClosed && !paused; }
   // It is paused, and nothing of it runs any more.
   bool rests() const { return paused && !running(); }

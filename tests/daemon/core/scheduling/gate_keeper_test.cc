@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "tests/daemon/core/fake_sessions.h"
 
@@ -112,6 +114,30 @@ TEST_F(GatedTest, WhoBeginsToWaitMakesRoomForTheQuantumThatHasBegun) {
   cluster_.WaitAtGate(b_);
   cluster_.Pump();
   // Before "a" has asked for anything.
+  EXPECT_EQ(b_.evicted, 4);
+}
+
+// One order for all that the quantum's job lacks, not one a request.
+TEST_F(GatedTest, ARequestMakesRoomForTheWholeQuantum) {
+  Swap(b_);
+  Alloc(b_, 4);
+  cluster_.WaitAtGate(a_);
+  cluster_.Pump();
+  cluster_.Report(a_);
+  cluster_.Report(b_);
+  Swap(a_);
+  b_.skips = true;
+  cluster_.WaitAtGate(b_);
+  cluster_.Pump();
+  ASSERT_EQ(b_.evicted, 0);
+  b_.skips = false;
+  cluster_.Advance(absl::Milliseconds(15));
+  const auto swapped =
+      std::find_if(a_.buffers.begin(), a_.buffers.end(),
+                   [](const auto& buffer) { return !buffer.second.resident; });
+  ASSERT_NE(swapped, a_.buffers.end());
+  cluster_.Touch(a_, swapped->first, /*write=*/false);
+  cluster_.Pump();
   EXPECT_EQ(b_.evicted, 4);
 }
 

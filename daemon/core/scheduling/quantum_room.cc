@@ -1,0 +1,61 @@
+#include "daemon/core/scheduling/quantum_room.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace mets::core {
+namespace {
+
+const TurnParty* PartyOf(const State& state, size_t device, const Job& job) {
+  return state.devices[device].turns.Find({job.domain, job.name});
+}
+
+// Jobs that wait for their turn, of its class or lower ones.
+std::vector<const Job*> Waiting(const State& state, size_t device,
+                                const Job& opened) {
+  std::vector<std::pair<absl::Time, const Job*>> waiting;
+  for (const auto& [key, job] : state.sessions.jobs()) {
+    const TurnParty* party = PartyOf(state, device, job);
+    if (&job == &opened || party == nullptr || !party->stopped() ||
+        job.priority > opened.priority) {
+      continue;
+    }
+    waiting.emplace_back(party->ended, &job);
+  }
+  std::stable_sort(
+      waiting.begin(), waiting.end(),
+      [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<const Job*> jobs;
+  for (const auto& [ended, job] : waiting) jobs.push_back(job);
+  return jobs;
+}
+
+// What a session has in swap space, as far as it has not been granted memory
+// for it since its last report.
+Bytes Lacks(const Holding& holding) {
+  const Bytes unreported =
+      std::max(Bytes(), holding.resident() - holding.buffers.resident());
+  return std::max(Bytes(), holding.buffers.swapped() - unreported);
+}
+
+}  // namespace
+
+void MakeQuantumRoom(State& state, Reclaimer& reclaimer, size_t device,
+                     const Job& job) {
+  const TurnParty* party = PartyOf(state, device, job);
+  if (party == nullptr || !party->in_quantum()) return;
+  const ChunkLedger& ledger = state.devices[device].ledger;
+  Bytes need = Bytes() - ledger.bytes(ChunkState::kFree) - ledger.creatable() -
+               state.orders.Coming(device);
+  for (SessionId id : job.sessions) {
+    need += Lacks(state.sessions.Find(id)->holdings[device]);
+  }
+  for (const Job* other : Waiting(state, device, job)) {
+    if (need <= Bytes()) return;
+    need -= reclaimer.Reclaim({device, need, &job, other, nullptr},
+                              /*evict=*/true);
+  }
+}
+
+}  // namespace mets::core
