@@ -254,9 +254,10 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   buffer_bytes_ += buffer->range_size();
   peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
   step_meter_.NoteLive(buffer_bytes_ + swapped_bytes_);
-  METS_CHECK(buffer->word.TryMove(Phase::kFree, Phase::kResident,
-                                  op != nullptr ? 1 : 0));
-  if (op != nullptr) op->AddPin(buffer, true);
+  const bool pins = op != nullptr && op->PinsNew(mobility);
+  METS_CHECK(
+      buffer->word.TryMove(Phase::kFree, Phase::kResident, pins ? 1 : 0));
+  if (pins) op->AddPin(buffer, true);
   if (recorder_.on()) {
     recorder_.Alloc(BufferPool::IdOf(*buffer),
                     Bytes(static_cast<int64_t>(bytes)));
@@ -271,12 +272,12 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
   Slab* slab = slabs_.FindRoom(
       mobility, SlabSet::SlotBytes(options.bytes, options.align), stream);
   // In an op the slab must be resident; another one is found otherwise.
+  const bool pins = op != nullptr && op->PinsNew(mobility);
   bool unused;
-  if (slab == nullptr ||
-      (op != nullptr && !slab->buffer()->word.TryPin(&unused))) {
+  if (slab == nullptr || (pins && !slab->buffer()->word.TryPin(&unused))) {
     return false;
   }
-  if (op != nullptr) op->AddPin(slab->buffer(), false);
+  if (pins) op->AddPin(slab->buffer(), false);
   slab->buffer()->MarkDirty();
   slab->buffer()->AddStreams(stream.bit);
   *address = slab->Allocate(options.bytes, mobility);

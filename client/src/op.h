@@ -55,6 +55,11 @@ struct Op {
 
   Op* next_free = nullptr;
 
+  // Whether what it allocates is pinned until its end. What is held stays for a
+  // section anyway, and may be freed by another thread before that ends.
+  bool PinsNew(Mobility mobility) const {
+    return !section || mobility == Mobility::kMovable;
+  }
   void AddPin(Buffer* buffer, bool allocated) {
     if (pin_count < kInlinePins) {
       inline_pins[pin_count] = {buffer, allocated};

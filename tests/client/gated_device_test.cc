@@ -67,6 +67,15 @@ TEST_F(GatedDeviceTest, BuffersLeaveOnlyWhileAThreadWaitsAtTheClosedGate) {
   EXPECT_TRUE(Holds(buffers_[0], MiB(2), 'a'));
 }
 
+// As the threads of PyTorch's backward pass do.
+TEST_F(GatedDeviceTest, WhatAnotherThreadFreesIsUsedAgainInTheSameSection) {
+  ASSERT_TRUE(device_->EnterSection().ok());
+  MakeBuffers(1, MiB(2));
+  std::thread([this] { device_->Free(buffers_[0]); }).join();
+  EXPECT_EQ(Alloc(MiB(2), 'b'), buffers_[0]);
+  device_->LeaveSection();
+}
+
 // Any thread may allocate in it at once.
 TEST_F(GatedDeviceTest, AnEmptySlabIsHeldToo) {
   char* small = Alloc(KiB(3), 'a');
