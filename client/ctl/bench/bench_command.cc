@@ -31,14 +31,15 @@ constexpr Bytes kSmall = MiB(64);
 struct Scale {
   Bytes probe, raw;  // Held for plain copies; copied in all.
   Bytes piece;       // Of what moves.
-  std::optional<double> raw_gbps, hand_over_ratio, cached_us, fresh_ms;
+  std::optional<double> raw_gbps, hand_over_ratio, oneway_ratio, cached_us,
+      fresh_ms;
 };
 
 Scale ScaleOf(const std::string& kind) {
   if (kind == "host") {
-    return {MiB(64), GiB(1), MiB(16), {}, {}, 2.0, {}};
+    return {MiB(64), GiB(1), MiB(16), {}, {}, {}, 2.0, {}};
   }
-  return {MiB(256), GiB(16), MiB(128), 50.0, 0.95, 0.7, 1.0};
+  return {MiB(256), GiB(16), MiB(128), 50.0, 0.95, 0.97, 0.7, 1.0};
 }
 
 // Measures on one device. Each step is one method, in the order of Run.
@@ -107,6 +108,8 @@ class Bench {
     METS_ASSIGN_OR_RETURN(const double first_s, first_->Answer());
     METS_ASSIGN_OR_RETURN(const double second_s, second_->Answer());
     both_gbps_ = 2 * gigabytes / std::max(first_s, second_s);
+    out_gbps_ = gigabytes / out_s;
+    in_gbps_ = gigabytes / in_s;
     Add("raw_both_gbps", "both at once, two processes", both_gbps_, "GB/s", {});
     return absl::OkStatus();
   }
@@ -172,6 +175,38 @@ class Bench {
     Add("hand_over_gbps", "hand-over, both ways", gbps, "GB/s", {});
     Add("hand_over_ratio", "of the plain copies both ways", gbps / both_gbps_,
         "", scale_.hand_over_ratio);
+    return MeasureOneWay(held);
+  }
+
+  // Bytes a second until `to`, which waits for memory, has what moves, from the
+  // moment at which `from` is told `command`.
+  absl::StatusOr<double> OneWay(BenchWorker& from, const std::string& command,
+                                BenchWorker& to, double bytes) {
+    absl::SleepFor(kIdle);
+    const absl::Time begin = absl::Now();
+    METS_RETURN_IF_ERROR(from.Tell(command));
+    METS_RETURN_IF_ERROR(to.Answer().status());
+    return bytes / absl::ToDoubleSeconds(absl::Now() - begin);
+  }
+
+  // The first job has the device, and the second waits for its turn: it comes
+  // back when the first frees all. Then the first takes free memory anew, for
+  // which as much of the second's has to leave.
+  absl::Status MeasureOneWay(double held) {
+    METS_ASSIGN_OR_RETURN(const double in,
+                          OneWay(*first_, "drop", *second_, moved_ / 2));
+    METS_RETURN_IF_ERROR(first_->Answer().status());
+    METS_RETURN_IF_ERROR(first_->Tell(
+        absl::StrCat("hold ", move_.count(), " ", piece_.count())));
+    const double moves =
+        held + move_.count() - static_cast<double>(pool_.count());
+    METS_ASSIGN_OR_RETURN(const double out,
+                          OneWay(*second_, "turn", *first_, moves));
+    Add("hand_over_in_gbps", "only what comes in", 1e-9 * in, "GB/s", {});
+    Add("hand_over_out_gbps", "only what goes out", 1e-9 * out, "GB/s", {});
+    Add("hand_over_oneway_ratio", "of the plain copies one way",
+        std::min(1e-9 * in / in_gbps_, 1e-9 * out / out_gbps_), "",
+        scale_.oneway_ratio);
     return absl::OkStatus();
   }
 
@@ -180,7 +215,7 @@ class Bench {
   const Bytes pool_, piece_, move_;
   const std::string run_dir_;
   BenchReport report_;
-  double both_gbps_ = 0;
+  double out_gbps_ = 0, in_gbps_ = 0, both_gbps_ = 0;
   double moved_ = 0;  // Bytes of a hand-over, both ways.
   std::optional<BenchWorker> first_, second_;
 };

@@ -8,12 +8,14 @@
 //   cached BYTES TIMES          alloc and free, from libmets → seconds each
 //   fresh BYTES TIMES           alloc, all kept until the end → median seconds
 //   hold BYTES PIECE            allocates buffers            → bytes
+//   drop                        frees them                   → bytes
 //   turn                        enters and leaves the gate   → seconds to enter
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -57,6 +59,7 @@ class Worker {
     if (command == "cached") return Cached(bytes, number);
     if (command == "fresh") return Fresh(bytes, number);
     if (command == "hold") return Hold(bytes, number);
+    if (command == "drop") return Drop();
     if (command == "turn") return Turn();
     return absl::InvalidArgumentError(absl::StrCat("unknown: ", line));
   }
@@ -134,11 +137,22 @@ class Worker {
     METS_RETURN_IF_ERROR(FromMets(mets_gate_enter(device_)));
     int64_t held = 0;
     for (; held + piece <= bytes; held += piece) {
-      METS_RETURN_IF_ERROR(Allocate(piece).status());
+      METS_ASSIGN_OR_RETURN(void* address, Allocate(piece));
+      held_.push_back({address, piece});
     }
     mets_gate_leave(device_);
     mets_step_hint(device_);
     return static_cast<double>(held);
+  }
+
+  absl::StatusOr<double> Drop() {
+    int64_t dropped = 0;
+    for (const auto& [address, bytes] : held_) {
+      mets_free(device_, address, nullptr);
+      dropped += bytes;
+    }
+    held_.clear();
+    return static_cast<double>(dropped);
   }
 
   absl::StatusOr<double> Turn() {
@@ -152,6 +166,7 @@ class Worker {
 
   mets_device* device_ = nullptr;
   std::unique_ptr<BusProbe> probe_;
+  std::vector<std::pair<void*, int64_t>> held_;  // Address, bytes.
 };
 
 int Serve() {
