@@ -19,129 +19,24 @@ there, and the others go on. --dry-run prints the commands that would run.
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import random
 import shlex
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+sys.path.insert(0, str(HERE.parent))
+from lab import Daemon, Failed, Job, parse_size, tail  # noqa: E402
+from lab import about as lab_about  # noqa: E402
+
 EXPERIMENTS = ("alone", "alone_mets", "pair", "pair_input", "pair_kill",
                "pair_cut")
 SEEDS = (0, 1)
 CHUNK = 128 << 20
-UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
-
-
-class Failed(Exception):
-    """An experiment that could not be completed."""
-
-
-def parse_size(text):
-    for unit, factor in UNITS.items():
-        if text.endswith(unit):
-            return int(float(text[:-len(unit)]) * factor)
-    return int(text)
-
-
-def tail(path, lines=12):
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.split("\n")[-lines - 1:])
-
-
-class Job:
-    """A process with a log; `kill` ends it and what it has started."""
-
-    def __init__(self, command, log, env=None):
-        self.log = log
-        self._file = open(log, "w", encoding="utf-8")
-        self.process = subprocess.Popen(
-            command, stdout=self._file, stderr=subprocess.STDOUT,
-            start_new_session=True, env=dict(os.environ, **(env or {})))
-
-    def done(self):
-        """Whether it has ended well; raises Failed when it has not."""
-        code = self.process.poll()
-        if code:
-            raise Failed(f"{self.log.name}: exit status {code}\n"
-                         f"{tail(self.log)}")
-        return code == 0
-
-    def kill(self):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-        self._file.close()
-
-
-class Daemon:
-    """metsd in a run directory of its own; notes its status every second."""
-
-    def __init__(self, lab, name, pool):
-        self._lab, self._name, self._pool = lab, name, pool
-        self._stop = threading.Event()
-
-    def __enter__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="mets-")
-        self.run_dir = self._folder.name
-        self._log = self._lab.log(f"{self._name}-metsd")
-        command = [self._lab.bin / "metsd", "--run-dir", self.run_dir,
-                   "--device", f"{self._lab.arguments.device}:{self._pool}",
-                   "--swap-space", str(self._lab.swap)]
-        self._job = self._lab.start(command, self._log)
-        if self._job:
-            try:
-                self._wait_until_ready()
-            except BaseException:
-                self._job.kill()
-                raise
-            self._watcher = threading.Thread(target=self._watch)
-            self._watcher.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        if self._job:
-            self._watcher.join()
-            self._job.process.terminate()
-            try:
-                self._job.process.wait(10)
-            except subprocess.TimeoutExpired:
-                pass
-            self._job.kill()
-        self._folder.cleanup()
-
-    def _wait_until_ready(self):
-        deadline = time.monotonic() + 30
-        while "ready" not in tail(self._log, 100):
-            if self._job.process.poll() is not None or (
-                    time.monotonic() > deadline):
-                raise Failed(f"metsd is not ready\n{tail(self._log)}")
-            time.sleep(0.05)
-
-    def _watch(self):
-        path = self._lab.log(f"{self._name}-status").with_suffix(".jsonl")
-        with open(path, "w", encoding="utf-8") as file:
-            while not self._stop.wait(1):
-                done = subprocess.run(
-                    [self._lab.bin / "metsctl", "--run-dir", self.run_dir,
-                     "status", "--json"], capture_output=True, text=True,
-                    check=False, timeout=20)
-                text = done.stdout if done.returncode == 0 else done.stderr
-                file.write(" ".join(text.split()) + "\n")
 
 
 class Lab:
@@ -154,6 +49,7 @@ class Lab:
         self.figures = {}
         self.alone = {}  # Results of stock PyTorch by seed.
         self.alone_mets = None
+        self.resident = 0  # The most that it had of the pool.
         self.deadline = 0.0
 
     def log(self, name):
@@ -167,7 +63,8 @@ class Lab:
             return None
         return Job(command, log, env)
 
-    def train(self, name, seed, daemon=None, batch=None, steps=None, more=()):
+    def train(self, name, seed, daemon=None, batch=None, steps=None, more=(),
+              priority=0):
         """Starts a training: its Job (or None) and where its result will be."""
         a = self.arguments
         out = self.arguments.out / f"{name}.result"
@@ -177,7 +74,8 @@ class Lab:
                    "--warmup", a.warmup, "--out", out, *more]
         if daemon:
             command = [self.bin / "metsctl", "--run-dir", daemon.run_dir, "run",
-                       "--job", name, "--", *command, "--mets"]
+                       "--job", name, f"--priority={priority}", "--", *command,
+                       "--mets"]
         return self.start(command, self.log(name)), out
 
     def finish(self, jobs):
@@ -254,9 +152,12 @@ def alone_mets(lab):
     with Daemon(lab, "alone_mets", lab.arguments.pool) as daemon:
         for result in lab.finish([lab.train("alone_mets-0", SEEDS[0], daemon)]):
             lab.alone_mets = result
+        jobs = daemon.status().get("jobs", [])
     if lab.alone_mets is None:
         return {}
     figures = brief(lab.alone_mets)
+    lab.resident = jobs[0]["peak_resident_bytes"]
+    figures["peak_resident_bytes"] = lab.resident
     if SEEDS[0] in lab.alone:
         stock = lab.alone[SEEDS[0]]
         figures["ratio"] = lab.alone_mets["seconds"] / stock["seconds"]
@@ -307,7 +208,8 @@ class Killer(threading.Thread):
             job, _ = self._lab.train(
                 f"pair_kill-third-{self.kills}", 2, self._daemon,
                 batch=self._lab.arguments.third_batch, steps=1_000_000,
-                more=["--warmup", 1])
+                more=["--warmup", 1],
+                priority=self._lab.arguments.third_priority)
             while (job.process.poll() is None and "step " not in tail(job.log)
                    and not self.stop.wait(0.05)):
                 pass
@@ -344,33 +246,12 @@ def pair_kill(lab):
 
 def pair_cut(lab):
     """The pool has room for one training and half of what the other keeps."""
-    known = lab.alone_mets
     pool = parse_size(lab.arguments.cut_pool)
-    if known:
-        # 3 % for what slabs and rounding take.
-        pool = (known["peak_bytes"] * 103 // 100 +
-                known["persistent_bytes"] // 2)
+    if lab.alone_mets:
+        pool = lab.resident + lab.alone_mets["persistent_bytes"] // 2
         pool = -(-pool // CHUNK) * CHUNK
     figures = run_pair(lab, "pair_cut", pool, alone_sum(lab))
     return dict(figures, pool_bytes=pool)
-
-
-def output(*command):
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT,
-                              check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def describe(lab):
-    gpu = output("nvidia-smi", "--query-gpu=name,memory.total,driver_version",
-                 "--format=csv,noheader")
-    torch = "" if lab.arguments.dry_run else output(
-        lab.arguments.python, "-c",
-        "import torch; print('PyTorch', torch.__version__)")
-    return "; ".join(text for text in (gpu, torch) if text)
 
 
 def save(lab, about):
@@ -399,6 +280,7 @@ def parse():
     parser.add_argument("--swap-space", default="16GiB")
     parser.add_argument("--batch", type=int, default=1200)
     parser.add_argument("--third-batch", type=int, default=128)
+    parser.add_argument("--third-priority", type=int, default=0)
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
@@ -430,13 +312,8 @@ def main():
     arguments = parse()
     lab = Lab(arguments)
     end = time.monotonic() + arguments.budget
-    about = {
-        "command": shlex.join(["figures/gpu/torch_turns/measure.py",
-                               *sys.argv[1:]]),
-        "commit": arguments.commit or output("git", "rev-parse", "HEAD"),
-        "date": datetime.date.today().isoformat(),
-        "device": describe(lab),
-    }
+    about = lab_about("figures/gpu/torch_turns/measure.py", arguments.commit,
+                      None if arguments.dry_run else arguments.python)
     if not arguments.dry_run:
         arguments.out.mkdir(parents=True, exist_ok=True)
     failed = False
