@@ -1,0 +1,357 @@
+"""Tests of CUDA devices, and how fast METS is on one.
+
+    measure.py --bundle build/bundle --out FOLDER [--only bench,kill]
+
+Experiments, by the names that --only takes:
+
+    tests      the bundle's tests of the drivers, and of metsd with libmets
+    bench      `metsctl bench`: hand-overs of --move, allocations
+    neighbour  what a stock PyTorch training beside METS loses while others'
+               bytes move, and while none do (needs PyTorch)
+    kill       how soon the memory of a client that is killed is free
+    stale      bytes of one user in another's fresh memory (needs root)
+    waste      memory behind buffers : what was asked for, at the peak of each
+               shared trace of allocations
+
+FOLDER gets cuda.json, after every experiment, and the logs. An experiment that
+fails leaves its error there, and the others go on.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from lab import Daemon, Failed, Job, about, parse_size, tail  # noqa: E402
+
+EXPERIMENTS = ("tests", "bench", "neighbour", "kill", "stale", "waste")
+MIB = 1 << 20
+GIB = 1 << 30
+PIECE = 128 * MIB
+USERS = (61001, 61002)  # Of `stale`: no such accounts are needed.
+# `metsctl bench`'s names, and ours.
+BENCH = {
+    "hand_over_ratio": "handover_duplex_ratio",
+    "hand_over_oneway_ratio": "handover_oneway_ratio",
+    "hand_over_gbps": "handover_duplex_gbps",
+    "hand_over_first_gbps": "handover_first_gbps",
+    "hand_over_in_gbps": "handover_in_gbps",
+    "hand_over_out_gbps": "handover_out_gbps",
+    "alloc_native_pool_us": "cuda_malloc_async_us",
+    "alloc_native_us": "cuda_malloc_us",
+    "fresh_ms": "fresh_512mib_ms",
+}
+
+
+class Worker:
+    """mets-bench-worker, a program that uses a device through libmets."""
+
+    def __init__(self, lab, daemon, name):
+        ours, theirs = socket.socketpair()
+        with theirs, open(lab.log(name), "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [lab.bin / "mets-bench-worker"], stdin=theirs, stdout=log,
+                stderr=log, env=dict(os.environ, METS_JOB=name,
+                                     METS_RUN_DIR=daemon.run_dir))
+        self._lines = ours.makefile("rw", encoding="utf-8")
+        self.ask(f"open {daemon.status()['devices'][0]['id']} {16 * MIB}")
+
+    def tell(self, command):
+        self._lines.write(command + "\n")
+        self._lines.flush()
+
+    def answer(self):
+        words = self._lines.readline().split(maxsplit=1)
+        if len(words) < 2 or words[0] != "ok":
+            raise Failed(f"mets-bench-worker: {' '.join(words) or 'has ended'}")
+        return float(words[1])
+
+    def ask(self, command):
+        self.tell(command)
+        return self.answer()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Lab:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.bin = arguments.bundle.resolve() / "bin"
+        self.swap = parse_size(arguments.swap_space)
+        self.move = parse_size(arguments.move)
+
+    def log(self, name):
+        return self.arguments.out / f"{name}.log"
+
+    def start(self, command, log, env=None):
+        return Job([str(word) for word in command], log, env)
+
+    @contextlib.contextmanager
+    def workers(self, daemon, *names):
+        workers = []
+        try:
+            for name in names:
+                workers.append(Worker(self, daemon, name))
+            yield workers
+        finally:
+            for worker in workers:
+                worker.kill()
+
+
+def pool_for(move):
+    """A pool in which two jobs of (pool + move) / 2 move so much each way."""
+    return move * 4 // 3
+
+
+def tests(lab):
+    """Names of the tests that passed; Failed names the others."""
+    passed, failed = [], []
+    for path in sorted((lab.bin.parent / "tests").glob("cuda_*_test")):
+        job = lab.start([path], lab.log(path.name),
+                        {"METS_TEST_METSD": str(lab.bin / "metsd")})
+        code = job.process.wait(lab.arguments.limit)
+        job.kill()
+        (failed if code else passed).append(path.name)
+    if failed or not passed:
+        raise Failed(f"passed: {passed}; failed: {failed}\n" + "\n".join(
+            tail(lab.log(name)) for name in failed))
+    return {"tests_passed": passed}
+
+
+def bench(lab):
+    with Daemon(lab, "bench", pool_for(lab.move)) as daemon:
+        done = subprocess.run(
+            [lab.bin / "metsctl", "--run-dir", daemon.run_dir, "bench",
+             "--json", "--move", str(lab.move)], capture_output=True, text=True,
+            check=False, timeout=lab.arguments.limit)
+    if done.returncode != 0:
+        raise Failed(done.stderr)
+    return {BENCH.get(name, name): value
+            for name, value in json.loads(done.stdout)["figures"].items()}
+
+
+class HandOvers(threading.Thread):
+    """Two jobs that hand the device over again and again; notes when."""
+
+    def __init__(self, first, second, move, stop):
+        super().__init__()
+        self._ends, self._stop = [first, second], stop
+        self._move = move
+        self.windows, self.gbps = [], []
+        self.error = None
+
+    def run(self):
+        try:
+            while not self._stop.is_set():
+                time.sleep(1.5)  # Then the holder's quantum is over.
+                begin = time.time()
+                self._ends[0].tell("turn")
+                self._ends[1].answer()
+                self.windows.append((begin, time.time()))
+                self.gbps.append(
+                    2e-9 * self._move / (time.time() - begin))
+                self._ends.reverse()
+        except (Failed, OSError) as error:
+            self.error = error
+
+
+def step_ends(result):
+    """When each step of train.py's result ended; its first step's beginning."""
+    ends, now = [], result["begin"]
+    for seconds in result["step_seconds"]:
+        now += seconds
+        ends.append(now)
+    return ends
+
+
+def compare_steps(result, windows):
+    """Medians of steps while nothing moved, and while something did."""
+    quiet, moving = [], []
+    for end, seconds in zip(step_ends(result), result["step_seconds"]):
+        begin = end - seconds
+        if any(a <= begin and end <= b for a, b in windows):
+            moving.append(seconds)
+        elif all(end < a or b < begin for a, b in windows):
+            quiet.append(seconds)
+    if len(moving) < 10 or len(quiet) < 10:
+        raise Failed(f"{len(moving)} steps while bytes moved, {len(quiet)} "
+                     f"while none did: at least 10 of each are needed")
+    return statistics.median(quiet), statistics.median(moving)
+
+
+def train(lab, name, steps):
+    out = lab.arguments.out / f"{name}.result"
+    job = lab.start([lab.arguments.python,
+                     HERE.parent / "torch_turns" / "train.py", "--batch", 192,
+                     "--dtype", "bf16", "--steps", steps, "--out", out],
+                    lab.log(name))
+    return job, out
+
+
+def neighbour(lab):
+    """The training does not use METS; others' bytes move beside it."""
+    hold = (pool_for(lab.move) + lab.move) // 2
+    stop = threading.Event()
+    with Daemon(lab, "neighbour", pool_for(lab.move)) as daemon, \
+            lab.workers(daemon, "first", "second") as (first, second):
+        first.ask(f"hold {hold} {PIECE}")
+        second.tell(f"hold {hold} {PIECE}")
+        movers = HandOvers(first, second, lab.move, stop)
+        movers.start()
+        job, out = train(lab, "neighbour-train", lab.arguments.steps)
+        try:
+            code = job.process.wait(lab.arguments.limit)
+        finally:
+            stop.set()
+            job.kill()
+            movers.join()
+    if code or movers.error:
+        raise Failed(f"{movers.error or ''} {tail(job.log)}")
+    result = json.loads(out.read_text("utf-8"))
+    quiet, moving = compare_steps(result, movers.windows[3:])
+    return {"neighbour_loss_percent": 100 * (moving / quiet - 1),
+            "neighbour_step_ms": 1e3 * quiet,
+            "neighbour_moved_gbps": statistics.median(movers.gbps[3:])}
+
+
+def kill(lab):
+    """Of five kills of a client that holds --move."""
+    times = []
+    with Daemon(lab, "kill", lab.move) as daemon:
+        for i in range(5):
+            with lab.workers(daemon, f"victim-{i}") as (victim,):
+                victim.ask(f"hold {lab.move} {PIECE}")
+                begin = time.monotonic()
+                victim.process.kill()
+                while daemon.status()["devices"][0]["resident_bytes"]:
+                    if time.monotonic() - begin > 20:
+                        raise Failed("not free within 20 s")
+                times.append(1e3 * (time.monotonic() - begin))
+    return {"kill_reclaim_ms": max(times), "kill_reclaim_all_ms": times}
+
+
+def stale(lab):
+    """Two users take all of a pool by turns; each counts, then fills."""
+    place = pathlib.Path("/tmp/mets-stale")  # Readable for all.
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(lab.bin.parent, place)
+    place.chmod(0o755)
+    pool = 2 * GIB
+    with Daemon(lab, "stale", pool) as daemon:
+        os.chmod(daemon.run_dir, 0o755)
+        users = []
+        for user in USERS:
+            log = open(lab.log(f"stale-{user}"), "w", encoding="utf-8")
+            users.append(subprocess.Popen(
+                [lab.arguments.python, HERE / "stale_user.py"], text=True,
+                user=user, group=0, cwd="/tmp", stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log,
+                env=dict(os.environ, HOME="/tmp", METS_JOB=f"user-{user}",
+                         METS_RUN_DIR=daemon.run_dir, METS_REQUIRED="1",
+                         METS_LIBRARY_DIR=str(place / "lib"),
+                         PYTHONPATH=str(place / "python"))))
+        found = taken = 0
+        try:
+            deadline = time.monotonic() + lab.arguments.limit
+            while taken < lab.arguments.buffers and (
+                    time.monotonic() < deadline):
+                for user in users:
+                    user.stdin.write(f"{(pool - 256 * MIB) // (8 * MIB)}\n")
+                    user.stdin.flush()
+                    words = user.stdout.readline().split()
+                    if len(words) != 2:
+                        raise Failed(tail(lab.log(f"stale-{USERS[0]}")) +
+                                     tail(lab.log(f"stale-{USERS[1]}")))
+                    taken += int(words[0])
+                    found += int(words[1])
+        finally:
+            for user in users:
+                user.kill()
+                user.wait()
+    return {"stale_bytes": found, "stale_buffers_of_8mib": taken}
+
+
+def waste(lab):
+    """A process for each trace, so that it begins with nothing."""
+    ratios = {}
+    with Daemon(lab, "waste", 16 * GIB) as daemon:
+        for path in sorted(lab.arguments.traces.glob("singa-*.csv.xz")):
+            done = subprocess.run(
+                [lab.arguments.python, HERE / "replay.py",
+                 lab.bin.parent / "lib" / "libmets.so", path],
+                capture_output=True, text=True, check=False,
+                timeout=lab.arguments.limit,
+                env=dict(os.environ, METS_RUN_DIR=daemon.run_dir,
+                         METS_JOB=path.name.split(".")[0]))
+            if done.returncode != 0:
+                raise Failed(f"{path.name}: {done.stderr}")
+            ratios[path.name.split(".")[0]] = json.loads(done.stdout)
+    worst = max(r["resident"] / r["live"] for r in ratios.values())
+    return {"waste_percent": 100 * (worst - 1), "waste_traces": ratios}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    root = HERE.parents[2]
+    parser.add_argument("--bundle", type=pathlib.Path,
+                        default=root / "build" / "bundle")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--only", default=",".join(EXPERIMENTS))
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--move", default="30GiB", help="each way")
+    parser.add_argument("--swap-space", default="76GiB")
+    parser.add_argument("--steps", type=int, default=400, help="neighbour's")
+    parser.add_argument("--buffers", type=int, default=10_000,
+                        help="of 8 MiB that change users in `stale`")
+    parser.add_argument("--traces", type=pathlib.Path,
+                        default=root / "figures" / "traces")
+    parser.add_argument("--limit", type=float, default=90,
+                        help="seconds for one experiment")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--commit", default="", help="where there is no git")
+    arguments = parser.parse_args()
+    unknown = set(arguments.only.split(",")) - set(EXPERIMENTS)
+    if unknown:
+        parser.error(f"--only: no experiment {', '.join(sorted(unknown))}")
+    arguments.out = arguments.out.resolve()
+    return arguments
+
+
+def main():
+    arguments = parse()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    lab = Lab(arguments)
+    report = about("figures/gpu/cuda/measure.py", arguments.commit,
+                   arguments.python)
+    report["figures"], report["errors"] = {}, {}
+    for name in arguments.only.split(","):
+        print(f"== {name}", flush=True)
+        begin = time.monotonic()
+        try:
+            figures = globals()[name](lab)
+            report["figures"].update(figures)
+            print(f"{name}: {figures}", flush=True)
+        except (Failed, OSError, ValueError, KeyError,
+                subprocess.SubprocessError) as error:
+            report["errors"][name] = f"{type(error).__name__}: {error}"
+            print(f"{name} FAILED: {error}", flush=True)
+        print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
+        (arguments.out / "cuda.json").write_text(
+            json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    sys.exit(1 if report["errors"] else 0)
+
+
+if __name__ == "__main__":
+    main()
