@@ -10,9 +10,12 @@
 
 namespace mets::client {
 
-OrderWorker::OrderWorker(DescriptorInbox& inbox, Uplink& uplink,
-                         FindDevices devices)
-    : inbox_(inbox), uplink_(uplink), devices_(std::move(devices)) {
+OrderWorker::OrderWorker(DescriptorInbox& inbox, ExtentRegistrar& extents,
+                         Uplink& uplink, FindDevices devices)
+    : inbox_(inbox),
+      extents_(extents),
+      uplink_(uplink),
+      devices_(std::move(devices)) {
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "mets-mover");
 }
@@ -155,11 +158,7 @@ absl::Status OrderWorker::AwaitDescriptors(uint64_t fd_seq) {
 absl::Status OrderWorker::RegisterExtents(Device& device,
                                           const v1::Slot& slot) {
   for (const v1::SlotPiece& piece : slot.pieces()) {
-    const uint64_t id = piece.extent_id();
-    if (device.KnowsExtent(id)) continue;
-    METS_ASSIGN_OR_RETURN(DescriptorInbox::Entry entry, inbox_.CopyExtent(id));
-    METS_RETURN_IF_ERROR(
-        device.RegisterExtent(id, std::move(entry.fd), entry.size));
+    METS_RETURN_IF_ERROR(extents_.Register(device, piece.extent_id()));
   }
   return absl::OkStatus();
 }
@@ -208,10 +207,7 @@ void OrderWorker::Forget(const v1::ForgetChunks& order) {
       if (!device->Forget(id)) forgotten->add_kept_chunk_ids(id);
     }
   }
-  for (uint64_t id : order.extent_ids()) {
-    inbox_.ForgetExtent(id);
-    for (Device* device : devices_()) device->ForgetExtent(id);
-  }
+  for (uint64_t id : order.extent_ids()) extents_.Forget(id);
   if (!abandoned()) uplink_.Send(std::move(message));
 }
 

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "client/src/descriptor_inbox.h"
 #include "client/src/device.h"
+#include "client/src/extent_registrar.h"
 #include "mets/v1/session.pb.h"
 
 namespace mets::client {
@@ -23,7 +24,8 @@ class OrderWorker {
  public:
   using FindDevices = std::function<std::vector<Device*>()>;
 
-  OrderWorker(DescriptorInbox& inbox, Uplink& uplink, FindDevices devices);
+  OrderWorker(DescriptorInbox& inbox, ExtentRegistrar& extents, Uplink& uplink,
+              FindDevices devices);
   ~OrderWorker();
 
   // Queues an order of the present stream.
@@ -50,6 +52,7 @@ class OrderWorker {
   bool abandoned();
 
   DescriptorInbox& inbox_;
+  ExtentRegistrar& extents_;
   Uplink& uplink_;
   const FindDevices devices_;
   absl::Mutex mutex_;

@@ -74,10 +74,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(Settings settings) {
 
 Session::Session(Settings settings)
     : settings_(std::move(settings)),
+      extents_(inbox_, [this] { return Devices(); }),
       requests_(
           inbox_,
           [this](v1::ClientMessage message) { Send(std::move(message)); }),
-      orders_(std::make_unique<OrderWorker>(inbox_, *this,
+      orders_(std::make_unique<OrderWorker>(inbox_, extents_, *this,
                                             [this] { return Devices(); })) {}
 
 Session::~Session() {
@@ -110,6 +111,7 @@ void Session::Stop() {
   if (supervisor_.joinable()) supervisor_.join();
   if (reporter_.joinable()) reporter_.join();
   orders_->Stop();
+  extents_.Stop();
   requests_.OnEnded(absl::UnavailableError("the process is ending"));
 }
 
@@ -172,7 +174,7 @@ absl::Status Session::RunConnection() {
   METS_ASSIGN_OR_RETURN(
       std::unique_ptr<Connection> opened,
       Connection::Open(settings_.run_dir,
-                       [this](ipc::Fds fds) { inbox_.Put(std::move(fds)); }));
+                       [this](ipc::Fds fds) { OnDescriptors(std::move(fds)); }));
   std::shared_ptr<Connection> connection = std::move(opened);
   v1::Hello hello;
   bool first;
@@ -224,6 +226,7 @@ absl::Status Session::RunConnection() {
 absl::Status Session::Resume(Connection& connection, bool new_epoch,
                              uint64_t old_epoch) {
   if (new_epoch) {
+    extents_.Reset();
     inbox_.Reset(/*new_epoch=*/true);
     for (Device* device : Devices()) device->BeginEpoch(old_epoch);
   }
@@ -271,6 +274,13 @@ void Session::SendSnapshots(bool first) {
   nothing.mutable_snapshot()->set_epoch(epoch());
   nothing.mutable_snapshot()->set_last(true);
   Send(std::move(nothing));
+}
+
+void Session::OnDescriptors(ipc::Fds fds) {
+  std::vector<uint64_t> extents;
+  if (fds.kind == ipc::FdKind::kExtent) extents = fds.ids;
+  inbox_.Put(std::move(fds));
+  for (uint64_t id : extents) extents_.Announce(id);
 }
 
 void Session::OnBroken() {

@@ -83,6 +83,7 @@ class Session : public Uplink {
   void OnSetLimits(const v1::SetLimits& limits);
   void OnRegrant(const v1::Regrant& regrant);
   void OnGate(const v1::Gate& gate);
+  void OnDescriptors(ipc::Fds fds);
   void OnBroken();
   absl::StatusOr<Device*> Attach(std::string id, bool ops_seen,
                                  std::optional<v1::Gate>* gate);
@@ -93,6 +94,7 @@ class Session : public Uplink {
 
   const Settings settings_;
   DescriptorInbox inbox_;
+  ExtentRegistrar extents_;
   RequestTable requests_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<uint64_t> epoch_{0};

@@ -193,6 +193,7 @@ void Evictor::Issue(const ReclaimGoal& goal, Share& share) {
     action.candidates.push_back({buffer->id, slot});
     swap_.Introduce(slot, *share.session, &action.new_to_session);
   }
+  swap_.IntroduceAll(*share.session, &action.new_to_session);
   action.order = state_.orders.Add(std::move(order)).id;
   state_.devices[device].handover.Begin(state_.now);
   for (const auto& [buffer, reused] : share.buffers) {

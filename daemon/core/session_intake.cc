@@ -149,6 +149,7 @@ void SessionIntake::OnResumed(const SessionResumed& input) {
     device.ledger.MarkUncertain(input.session);
   }
   for (auto& [extent, certain] : session->extents) certain = false;
+  session->extents_seen = 0;
   SendWelcome(*session);
 }
 

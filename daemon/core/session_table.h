@@ -87,6 +87,7 @@ struct Session {
   std::vector<Snapshot> parts;    // Of the snapshot, so far.
   // Extents whose descriptors it has; false: sent, but perhaps lost.
   std::map<ExtentId, bool> extents;
+  uint64_t extents_seen = 0;  // SwapBook::ready_count when it got all.
 
   bool connected() const { return presence == Presence::kConnected; }
   // Can be granted memory and can follow orders.

@@ -61,6 +61,7 @@ ExtentEntry& SwapBook::Get(ExtentId id, ExtentState expected) {
 void SwapBook::Created(ExtentId id, absl::Time now) {
   ExtentEntry& extent = Get(id, ExtentState::kCreating);
   extent.state = ExtentState::kReady;
+  ++ready_count_;
   extent.ready_since = now;
 }
 

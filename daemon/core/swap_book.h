@@ -85,6 +85,8 @@ class SwapBook {
   // Null when there is no such extent.
   const ExtentEntry* FindExtent(ExtentId id) const;
   const std::map<ExtentId, ExtentEntry>& extents() const { return extents_; }
+  // How many have become ready so far.
+  uint64_t ready_count() const { return ready_count_; }
 
   // --- slots ---------------------------------------------------------------
   // A slot of `size` bytes in state kOrdered; nothing when the domain's extents
@@ -128,6 +130,7 @@ class SwapBook {
   IdCounter<ExtentId> extent_ids_;
   IdCounter<SlotId> slot_ids_;
   std::map<ExtentId, ExtentEntry> extents_;
+  uint64_t ready_count_ = 0;
   Slots slots_;
   std::vector<std::array<Bytes, kSlotStates>> bytes_;  // By device.
   struct DomainClean {

@@ -58,11 +58,28 @@ void SwapSpace::FreeSlot(Buffer& buffer) {
 void SwapSpace::Introduce(const Slot& slot, Session& session,
                           std::vector<ExtentRef>* extents) {
   for (const SlotPiece& piece : slot.pieces) {
-    bool& certain = session.extents[piece.extent];
-    if (std::exchange(certain, true)) continue;
-    extents->push_back(
-        {piece.extent, state_.swap.FindExtent(piece.extent)->space.size()});
+    Introduce(piece.extent, state_.swap.FindExtent(piece.extent)->space.size(),
+              session, extents);
   }
+}
+
+void SwapSpace::IntroduceAll(Session& session,
+                             std::vector<ExtentRef>* extents) {
+  const uint64_t ready = state_.swap.ready_count();
+  if (std::exchange(session.extents_seen, ready) == ready) return;
+  for (const auto& [id, extent] : state_.swap.extents()) {
+    if (extent.domain != session.domain ||
+        extent.state != ExtentState::kReady) {
+      continue;
+    }
+    Introduce(id, extent.space.size(), session, extents);
+  }
+}
+
+void SwapSpace::Introduce(ExtentId extent, Bytes size, Session& session,
+                          std::vector<ExtentRef>* extents) {
+  if (std::exchange(session.extents[extent], true)) return;
+  extents->push_back({extent, size});
 }
 
 bool SwapSpace::Growing(DomainId domain) const {

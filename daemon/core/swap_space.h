@@ -46,6 +46,9 @@ class SwapSpace {
   // are sent with the order that names the slot.
   void Introduce(const Slot& slot, Session& session,
                  std::vector<ExtentRef>* extents);
+  // The same for all that the domain has, which later orders will name: a
+  // client prepares them in the background.
+  void IntroduceAll(Session& session, std::vector<ExtentRef>* extents);
   // Sees to it that the domain gets room, if there can be. Other domains'
   // extents are taken only with `may_take`; true when that is under way.
   bool Grow(const SwapWish& wish, bool may_take);
@@ -56,6 +59,8 @@ class SwapSpace {
   void OnExtentCreated(const ExtentCreated& input);
 
  private:
+  void Introduce(ExtentId extent, Bytes size, Session& session,
+                 std::vector<ExtentRef>* extents);
   bool MayReclaim(DomainId domain) const;
   bool ReclaimClean(DomainId domain, Bytes wanted);
   void ForgetClean(SlotId slot);

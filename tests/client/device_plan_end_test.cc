@@ -24,8 +24,9 @@ TEST_F(DevicePlanTest, APlansEndWaitsForItsCopyAndReportsBeforeTheAnswer) {
   PlanActivation(3, 5);
   PlanActivation(4, 5);
   DescriptorInbox inbox;
-  OrderWorker worker(inbox, uplink_,
-                     [this] { return std::vector<Device*>{device_.get()}; });
+  const auto devices = [this] { return std::vector<Device*>{device_.get()}; };
+  ExtentRegistrar extents(inbox, devices);
+  OrderWorker worker(inbox, extents, uplink_, devices);
   Follow();
   Step([&](int op) {
     if (op == 0) driver_->set_may_end(false);
@@ -66,8 +67,9 @@ TEST_F(DevicePlanTest, APlansEndWaitsForItsCopyAndReportsBeforeTheAnswer) {
 TEST_F(DevicePlanTest, PlansAreAnsweredOnceWithWhatIsWrong) {
   PlanActivation(3, 5);
   DescriptorInbox inbox;
-  OrderWorker worker(inbox, uplink_,
-                     [this] { return std::vector<Device*>{device_.get()}; });
+  const auto devices = [this] { return std::vector<Device*>{device_.get()}; };
+  ExtentRegistrar extents(inbox, devices);
+  OrderWorker worker(inbox, extents, uplink_, devices);
   const auto answer = [&](const v1::Plan& plan) {
     uplink_.TakeSent();
     v1::DaemonMessage order;

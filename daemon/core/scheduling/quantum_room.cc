@@ -45,12 +45,18 @@ void MakeQuantumRoom(State& state, Reclaimer& reclaimer, size_t device,
                      const Job& job) {
   const TurnParty* party = PartyOf(state, device, job);
   if (party == nullptr || !party->in_quantum()) return;
-  const ChunkLedger& ledger = state.devices[device].ledger;
-  Bytes need = Bytes() - ledger.bytes(ChunkState::kFree) - ledger.creatable() -
-               state.orders.Coming(device);
+  Bytes has, live;
   for (SessionId id : job.sessions) {
-    need += Lacks(state.sessions.Find(id)->holdings[device]);
+    const Holding& holding = state.sessions.Find(id)->holdings[device];
+    has += holding.bytes();
+    live += holding.resident() + Lacks(holding);
   }
+  const ChunkLedger& ledger = state.devices[device].ledger;
+  // Who announces ops swaps within its step where that is cheaper.
+  const bool whole = party->known() && party->gated();
+  Bytes need = (whole ? std::max(party->peak(), live) : live) - has -
+               ledger.bytes(ChunkState::kFree) - ledger.creatable() -
+               state.orders.Coming(device);
   for (const Job* other : Waiting(state, device, job)) {
     if (need <= Bytes()) return;
     need -= reclaimer.Reclaim({device, need, &job, other, nullptr},

@@ -147,14 +147,14 @@ class HandOvers(threading.Thread):
 
     def __init__(self, first, second, move, stop):
         super().__init__()
-        self._ends, self._stop = [first, second], stop
+        self._ends, self._ended = [first, second], stop
         self._move = move
         self.windows, self.gbps = [], []
         self.error = None
 
     def run(self):
         try:
-            while not self._stop.is_set():
+            while not self._ended.is_set():
                 time.sleep(1.5)  # Then the holder's quantum is over.
                 begin = time.time()
                 self._ends[0].tell("turn")

@@ -97,14 +97,19 @@ class Training:
         return digest.hexdigest()
 
 
-def meet(folder, parties, seconds=120):
-    """Waits until `parties` processes have come to this point."""
+def meet(folder, parties, step, seconds=120):
+    """Waits until `parties` processes have come to this point.
+
+    It waits at the gate again and again: what a process holds that waits
+    elsewhere does not leave, and the others may need it to get here.
+    """
     pathlib.Path(folder, f"ready-{os.getpid()}").touch()
     end = time.monotonic() + seconds
     while len(list(pathlib.Path(folder).glob("ready-*"))) < parties:
         if time.monotonic() > end:
             sys.exit(f"the others did not come within {seconds} s")
-        time.sleep(0.002)
+        with step():
+            time.sleep(0.002)
 
 
 def memory(mets_torch):
@@ -131,7 +136,7 @@ def train(arguments, mets_torch):
         part = arguments.input_work
         input_seconds = min(computing) * part / (1 - part)
     if arguments.meet:
-        meet(arguments.meet, arguments.parties)
+        meet(arguments.meet, arguments.parties, step)
 
     losses, step_seconds = [], []
     begin, start = time.time(), time.monotonic()

@@ -69,6 +69,15 @@ class GatedTest : public ::testing::Test {
     cluster_.Report(session);
     cluster_.Pump();
   }
+  // Asks for one of its buffers that are in swap space.
+  void TouchSwapped(FakeSession& session) {
+    const auto swapped = std::find_if(
+        session.buffers.begin(), session.buffers.end(),
+        [](const auto& buffer) { return !buffer.second.resident; });
+    ASSERT_NE(swapped, session.buffers.end());
+    cluster_.Touch(session, swapped->first, /*write=*/false);
+    cluster_.Pump();
+  }
   // Until the quantum has ended.
   void Swap(FakeSession& next) {
     for (int i = 0; i < 100 && !next.gate.open; ++i) {
@@ -117,6 +126,23 @@ TEST_F(GatedTest, WhoBeginsToWaitMakesRoomForTheQuantumThatHasBegun) {
   EXPECT_EQ(b_.evicted, 4);
 }
 
+// It has 6 MiB, 4 of them in swap space, and its step needs 8.
+TEST_F(GatedTest, AQuantumHasRoomForAllThatTheStepNeeds) {
+  Swap(b_);
+  Alloc(b_, 4);
+  cluster_.WaitAtGate(a_);
+  cluster_.Pump();
+  cluster_.Report(a_);
+  cluster_.Send(
+      a_, StepNeed{a_.id, "host0", MiB(8), MiB(6), absl::Milliseconds(50)});
+  cluster_.Send(b_, Need(b_));
+  Swap(a_);
+  cluster_.Report(b_);
+  cluster_.WaitAtGate(b_);
+  cluster_.Pump();
+  EXPECT_EQ(b_.evicted, 6);
+}
+
 // One order for all that the quantum's job lacks, not one a request.
 TEST_F(GatedTest, ARequestMakesRoomForTheWholeQuantum) {
   Swap(b_);
@@ -132,12 +158,7 @@ TEST_F(GatedTest, ARequestMakesRoomForTheWholeQuantum) {
   ASSERT_EQ(b_.evicted, 0);
   b_.skips = false;
   cluster_.Advance(absl::Milliseconds(15));
-  const auto swapped =
-      std::find_if(a_.buffers.begin(), a_.buffers.end(),
-                   [](const auto& buffer) { return !buffer.second.resident; });
-  ASSERT_NE(swapped, a_.buffers.end());
-  cluster_.Touch(a_, swapped->first, /*write=*/false);
-  cluster_.Pump();
+  TouchSwapped(a_);
   EXPECT_EQ(b_.evicted, 4);
 }
 
