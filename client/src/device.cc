@@ -269,18 +269,19 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
                          Slab::Debt* debt) {
   const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
   absl::MutexLock lock(&mutex_);
-  Slab* slab = slabs_.FindRoom(
-      mobility, SlabSet::SlotBytes(options.bytes, options.align), stream);
+  const SlabSet::Room room =
+      slabs_.FindRoom(mobility, options.bytes, options.align, stream);
+  Slab* slab = room.slab;
   // In an op the slab must be resident; another one is found otherwise.
   const bool pins = op != nullptr && op->PinsNew(mobility);
   bool unused;
-  if (slab == nullptr || (pins && !slab->buffer()->word.TryPin(&unused))) {
+  if (!room.found() || (pins && !slab->buffer()->word.TryPin(&unused))) {
     return false;
   }
   if (pins) op->AddPin(slab->buffer(), false);
   slab->buffer()->MarkDirty();
   slab->buffer()->AddStreams(stream.bit);
-  *address = slab->Allocate(options.bytes, mobility);
+  *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
   slab->buffer()->mobility = Allowed(slab->mobility());
   if (recorder_.on()) recorder_.Write(BufferPool::IdOf(*slab->buffer()));
   *used = slab;
@@ -302,19 +303,18 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options,
     slab->Settle(debt);  // It is there while this allocation is.
     return absl::OkStatus();
   }
-  const uint32_t slot_bytes = SlabSet::SlotBytes(options.bytes, options.align);
   Bytes size;
   {
     absl::MutexLock lock(&mutex_);
-    size = slabs_.SlabBytes(slot_bytes);
+    size = slabs_.SlabBytes(options.bytes);
   }
   METS_ASSIGN_OR_RETURN(Buffer * buffer,
                         AllocBuffer(size, size.count(), mobility,
                                     options.deadline_ms, stream, op));
   absl::MutexLock lock(&mutex_);
-  slab = slabs_.Add(buffer, mobility, slot_bytes, stream);
-  *address = slab->Allocate(options.bytes, mobility);
-  buffer->slab.store(slab, std::memory_order_relaxed);
+  const SlabSet::Room room = slabs_.Add(buffer, size, mobility, stream);
+  *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
+  buffer->slab.store(room.slab, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
@@ -342,13 +342,12 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
   {
     absl::MutexLock lock(&mutex_);
     Slab* slab = buffer->slab.load(std::memory_order_relaxed);
-    const int slot = slab == nullptr ? -1 : slab->SlotOf(address);
+    const int64_t slot = slab == nullptr ? -1 : slab->SlotOf(address);
     if (slot < 0) return;
     bytes = slab->BytesOf(slot);
     buffer->AddStreams(stream);
-    slab->Free(slot, buffer->streams.load(std::memory_order_relaxed));
+    slabs_.Free(slab, slot, buffer->streams.load(std::memory_order_relaxed));
     buffer->mobility = Allowed(slab->mobility());
-    slabs_.NoteFreed(slab);
     NoteLive(-static_cast<int64_t>(bytes));
     if (!slab->empty() || !slabs_.HasOther(slab)) return;
     slabs_.Remove(slab);
@@ -427,7 +426,7 @@ absl::Status Device::FindBuffer(const void* address, mets_buffer_info* info) {
   info->bytes = buffer->bytes;
   info->mobility = static_cast<mets_mobility>(buffer->mobility);
   if (Slab* slab = buffer->slab.load(std::memory_order_relaxed)) {
-    const int slot = slab->SlotOf(address);
+    const int64_t slot = slab->SlotOf(address);
     if (slot < 0) {
       return absl::InvalidArgumentError("the address is in no allocation");
     }

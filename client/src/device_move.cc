@@ -356,7 +356,7 @@ absl::Status Device::SetMobility(void* address, Mobility wanted) {
   const auto set = [&](Mobility value) {
     absl::MutexLock lock(&mutex_);
     Slab* slab = buffer->slab.load(std::memory_order_relaxed);
-    const int slot = slab == nullptr ? -1 : slab->SlotOf(address);
+    const int64_t slot = slab == nullptr ? -1 : slab->SlotOf(address);
     old = slot >= 0 ? slab->MobilityOf(slot) : buffer->mobility;
     if (slot >= 0) slab->SetMobility(slot, value);
     buffer->mobility = slot >= 0 ? Allowed(slab->mobility()) : value;
@@ -390,7 +390,7 @@ bool Device::ServeFault(const void* address) {
     absl::MutexLock lock(&mutex_);
     buffer->mobility = Mobility::kHeld;
     Slab* slab = buffer->slab.load(std::memory_order_relaxed);
-    const int slot = slab == nullptr ? -1 : slab->SlotOf(address);
+    const int64_t slot = slab == nullptr ? -1 : slab->SlotOf(address);
     if (slot >= 0) slab->SetMobility(slot, Mobility::kHeld);
   }
   for (;;) {

@@ -9,40 +9,38 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "client/src/buffer.h"
 #include "common/base/bytes.h"
 
 namespace mets::client {
 
-// Of slabs for all but large slots.
-inline constexpr Bytes kSlabSize = MiB(4);
+// The least size of a slab, and the size of those of who has much in slabs.
+inline constexpr Bytes kSmallestSlab = MiB(4);
+inline constexpr Bytes kLargestSlab = MiB(32);
 
-// A buffer divided into slots of one size, used first in the order of one
-// stream. Guarded by the device's mutex.
+// A buffer divided into blocks, used first in the order of one stream. An
+// allocation is named by its offset, its *slot*. Guarded by the device's mutex.
 class Slab {
  public:
-  Slab(Buffer* buffer, uint32_t slot_bytes, uint32_t slots, Stream stream);
+  Slab(Buffer* buffer, Bytes size, Stream stream);
 
   Buffer* buffer() const { return buffer_; }
-  uint32_t slot_bytes() const { return slot_bytes_; }
-  bool full() const { return free_.empty(); }
   bool empty() const { return used_ == 0; }
 
-  // REQUIRES: not full.
-  char* Allocate(uint64_t bytes, Mobility mobility);
   // The slot that `address` points into, or -1 when nothing is allocated there.
-  int SlotOf(const void* address) const;
-  char* AddressOf(int slot) const;
-  uint64_t BytesOf(int slot) const { return bytes_[slot]; }
-  Mobility MobilityOf(int slot) const { return mobility_[slot]; }
-  // `used_on`: streams whose work may still touch the slot.
-  void Free(int slot, StreamMask used_on = 0);
-  void SetMobility(int slot, Mobility mobility);
+  int64_t SlotOf(const void* address) const;
+  char* AddressOf(int64_t slot) const;
+  uint64_t BytesOf(int64_t slot) const { return blocks_.at(slot).bytes; }
+  Mobility MobilityOf(int64_t slot) const { return blocks_.at(slot).mobility; }
+  void SetMobility(int64_t slot, Mobility mobility);
   // The least mobile of its allocations decides.
   Mobility mobility() const;
 
-  // What the slab's stream must wait for before a slot of Allocate is used:
-  // other streams' work on freed slots. `version` tells which frees it has.
+  // What the slab's stream must wait for before a block is used again: other
+  // streams' work on freed ones. `version` tells which frees it has.
   struct Debt {
     Stream stream;
     StreamMask others = 0;
@@ -53,52 +51,89 @@ class Slab {
   void Settle(const Debt& debt);
 
  private:
+  friend class SlabSet;
+  struct Block {
+    int64_t size = 0;
+    uint64_t bytes = 0;  // Asked for; 0: free.
+    Mobility mobility = Mobility::kMovable;
+    bool ready =
+        false;  // See SlabSet. Of the others that are free, no two meet.
+  };
+  using Blocks = absl::btree_map<int64_t, Block>;  // By offset; they fill it.
+
+  void Owe(StreamMask used_on);
+
   Buffer* const buffer_;
-  const uint32_t slot_bytes_;
+  const int64_t size_;
   Debt debt_;
   uint32_t used_ = 0;
-  std::vector<uint32_t> free_;
-  std::vector<uint32_t> bytes_;  // 0: free.
-  std::vector<Mobility> mobility_;
+  Blocks blocks_;
   uint32_t count_[3] = {0, 0, 0};  // Allocations by mobility.
 };
 
-// The slabs of one device, by (mobility, slot size, stream). Not thread-safe.
+// The slabs of one device, by (mobility, stream). An allocation gets the
+// smallest free block in which it fits, the oldest of equals. Training repeats
+// its sizes: a block that is freed stays as it is, *ready* for the next
+// allocation of its size, until no free block fits for another one; then it
+// becomes one with its free neighbours. Not thread-safe.
 class SlabSet {
  public:
   // `granularity`: buffers' sizes are multiples of this.
   explicit SlabSet(Bytes granularity) : granularity_(granularity) {}
 
-  // Slot size for an allocation: quarter steps between powers of two, and a
-  // multiple of `align` (a power of two).
-  static uint32_t SlotBytes(uint64_t bytes, uint64_t align);
+  // A free block that is large enough.
+  struct Room {
+    Slab* slab = nullptr;
+    int64_t offset = 0;
 
-  // Size of the buffer of a slab: has room for four slots at least.
-  Bytes SlabBytes(uint32_t slot_bytes) const;
+    bool found() const { return slab != nullptr; }
+  };
+  // `align`: a power of two up to the granularity; 0: 64.
+  Room FindRoom(Mobility mobility, uint64_t bytes, uint64_t align,
+                Stream stream = {});
+  // REQUIRES: FindRoom has just returned `room` for the same.
+  char* Allocate(const Room& room, uint64_t bytes, uint64_t align,
+                 Mobility mobility);
+  // `used_on`: streams whose work may still touch it.
+  void Free(Slab* slab, int64_t slot, StreamMask used_on = 0);
 
-  // A slab with a free slot, or null.
-  Slab* FindRoom(Mobility mobility, uint32_t slot_bytes, Stream stream = {});
-  // REQUIRES: the buffer has SlabBytes(slot_bytes), and the stream a bit of its
-  // own, if it is one.
-  Slab* Add(Buffer* buffer, Mobility mobility, uint32_t slot_bytes,
-            Stream stream = {});
-  // A slot became free.
-  void NoteFreed(Slab* slab);
+  // Size of the next slab, which is for so much at least. It follows what is
+  // allocated: the last slab is seldom full.
+  Bytes SlabBytes(uint64_t bytes) const;
+  // REQUIRES: the buffer has `size` bytes, and the stream a bit of its own, if
+  // it is one. All of the slab is free.
+  Room Add(Buffer* buffer, Bytes size, Mobility mobility, Stream stream = {});
   // REQUIRES: the slab is empty.
   void Remove(Slab* slab);
-  // Another empty or half-used slab of its kind exists.
-  bool HasOther(Slab* slab);
+  // Another slab of its kind has a free block.
+  bool HasOther(Slab* slab) const;
 
  private:
-  using Key = std::tuple<Mobility, uint32_t, StreamMask>;
+  using Key = std::pair<Mobility, StreamMask>;
   struct Entry {
     std::unique_ptr<Slab> slab;
     Key key;
+    uint64_t number;
   };
+  // Size, the slab's number and itself, offset.
+  using FreeBlock = std::tuple<int64_t, uint64_t, Slab*, int64_t>;
+
+  using ReadyKey = std::tuple<Mobility, StreamMask, int64_t>;
+
+  Room FindFree(const Key& key, int64_t size, uint64_t align) const;
+  void Join(const Entry& entry, int64_t slot);
+  // No block of the kind is ready any more; false when none was.
+  bool JoinReady(const Key& key);
+  FreeBlock Named(const Entry& entry, int64_t offset) const;
+  void AddFree(const Entry& entry, int64_t offset, int64_t size);
+  void RemoveFree(const Entry& entry, int64_t offset);
 
   const Bytes granularity_;
   std::map<Slab*, Entry> slabs_;
-  std::map<Key, std::vector<Slab*>> room_;  // Slabs that may have a free slot.
+  uint64_t last_number_ = 0;
+  std::map<Key, absl::btree_set<FreeBlock>> free_;
+  absl::flat_hash_map<ReadyKey, std::vector<Room>> ready_;  // With the size.
+  int64_t used_bytes_ = 0;  // Of all blocks that are not free.
 };
 
 }  // namespace mets::client

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -47,6 +48,25 @@ void BM_AllocateAndFreeFromCache(benchmark::State& state) {
   for (auto _ : state) device.Free(Allocate(device, kSize));
 }
 BENCHMARK(BM_AllocateAndFreeFromCache);
+
+// Of so many sizes up to 128 KiB, in any order, while 1,000 others live.
+void BM_AllocateAndFreeInSlabs(benchmark::State& state) {
+  Device& device = SharedDevice();
+  std::mt19937 random(1);
+  const auto allocate = [&] {
+    const int64_t size = 1 + random() % state.range(0);
+    return Allocate(device, Bytes(size * (128 << 10) / state.range(0)));
+  };
+  std::vector<void*> live(1000);
+  for (void*& address : live) address = allocate();
+  for (auto _ : state) {
+    void*& address = live[random() % live.size()];
+    device.Free(address);
+    address = allocate();
+  }
+  for (void* address : live) device.Free(address);
+}
+BENCHMARK(BM_AllocateAndFreeInSlabs)->Arg(32)->Arg(2048);
 
 void BM_OpOnResidentBuffers(benchmark::State& state) {
   Device& device = SharedDevice();

@@ -80,7 +80,7 @@ TEST_F(DeviceStreamsSlabTest, ASlotInHostOrderIsUsedAgainAfterItsWork) {
 TEST_F(DeviceStreamsSlabTest, ASlabLeavesAfterTheWorkOnItsSlots) {
   char* a = AllocSmall(s_);
   char* b = AllocSmall(s_);
-  const v1::Slot slot = uplink_.NewSlot(*device_, kSlabSize);
+  const v1::Slot slot = uplink_.NewSlot(*device_, kSmallestSlab);
   Write(a, kSmall, 1, s_);
   Write(b, kSmall, 2, t_);
   fake_cuda::Release(s_);

@@ -69,7 +69,7 @@ class DeviceTest : public testing::Test {
     const uint64_t id = Info(address).buffer_id;
     const Bytes bytes(static_cast<int64_t>(Info(address).bytes));
     v1::Slot fresh = uplink_.NewSlot(
-        *device_, bytes < MiB(1) ? kSlabSize : bytes.RoundUpTo(KiB(64)));
+        *device_, bytes < MiB(1) ? kSmallestSlab : bytes.RoundUpTo(KiB(64)));
     if (slot == nullptr) slot = &fresh;
     if (slot->slot_id() == 0) *slot = fresh;
     const Device::EvictResult result = device_->Evict(id, *slot, 1);

@@ -81,7 +81,7 @@ TEST_F(GatedDeviceTest, AnEmptySlabIsHeldToo) {
   char* small = Alloc(KiB(3), 'a');
   const mets_buffer_info info = Info(small);
   device_->Free(small);
-  const v1::Slot slot = uplink_.NewSlot(*device_, kSlabSize);
+  const v1::Slot slot = uplink_.NewSlot(*device_, kSmallestSlab);
   EXPECT_EQ(device_->Evict(info.buffer_id, slot, 1).outcome,
             v1::BUFFER_OUTCOME_SKIPPED);
   EXPECT_EQ(Alloc(KiB(3), 'b'), small);
@@ -127,7 +127,7 @@ TEST_F(GatedDeviceTest, AllThatLeftIsBackWhenASectionBegins) {
   CloseWithWaiter();
   for (char* buffer : buffers_) {
     slots_[buffer] = uplink_.NewSlot(
-        *device_, Info(buffer).bytes < 4096 ? kSlabSize : MiB(1));
+        *device_, Info(buffer).bytes < 4096 ? kSmallestSlab : MiB(1));
     EXPECT_EQ(Evict(buffer), v1::BUFFER_OUTCOME_DONE);
   }
   EXPECT_EQ(uplink_.used(), Bytes());

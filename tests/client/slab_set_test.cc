@@ -2,79 +2,153 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
+#include <map>
+#include <memory>
+#include <random>
 #include <vector>
 
 namespace mets::client {
 namespace {
 
+constexpr uint64_t kMiB = 1 << 20;
+
 class SlabSetTest : public testing::Test {
  protected:
-  SlabSetTest() : memory_(kSlabSize.count()) {
-    buffer_.base = memory_.data();
-    buffer_.size = kSlabSize.count();
+  struct Memory {
+    explicit Memory(Bytes size) : bytes(size.count() + kMiB) {
+      const auto base = reinterpret_cast<uintptr_t>(bytes.data());
+      buffer.base = bytes.data() + (kMiB - base % kMiB);
+      buffer.size = size.count();
+    }
+    std::vector<char> bytes;
+    Buffer buffer;
+  };
+  SlabSet::Room Add(Mobility mobility = Mobility::kMovable, Stream stream = {},
+                    Bytes size = kSmallestSlab) {
+    memory_.push_back(std::make_unique<Memory>(size));
+    return slabs_.Add(&memory_.back()->buffer, size, mobility, stream);
   }
-  std::vector<char> memory_;
-  Buffer buffer_;
+  // Null when no slab has room.
+  char* Allocate(uint64_t bytes, uint64_t align = 0) {
+    const SlabSet::Room room =
+        slabs_.FindRoom(Mobility::kMovable, bytes, align);
+    if (!room.found()) return nullptr;
+    return slabs_.Allocate(room, bytes, align, Mobility::kMovable);
+  }
+  void Free(Slab* slab, char* address) {
+    slabs_.Free(slab, slab->SlotOf(address));
+  }
+
+  std::vector<std::unique_ptr<Memory>> memory_;
   SlabSet slabs_{KiB(64)};
 };
 
-TEST_F(SlabSetTest, SizesWasteAtMostAQuarterAndKeepAlignment) {
-  EXPECT_EQ(SlabSet::SlotBytes(1, 0), 64u);
-  EXPECT_EQ(SlabSet::SlotBytes(1025, 0), 1280u);
-  EXPECT_EQ(SlabSet::SlotBytes(1024, 0), 1024u);
-  EXPECT_EQ(SlabSet::SlotBytes(5000, 4096), 8192u);
-  for (uint64_t bytes = 64; bytes < 1 << 20; bytes = bytes * 9 / 8) {
-    const uint32_t slot = SlabSet::SlotBytes(bytes, 0);
-    EXPECT_GE(slot, bytes);
-    EXPECT_LE(slot, bytes + bytes / 4 + 64);
+TEST_F(SlabSetTest, SizesOfAllKindsFillOneSlab) {
+  Slab* slab = Add().slab;
+  char* a = Allocate(kMiB);
+  char* b = Allocate(3 * kMiB - 1000);
+  char* c = Allocate(900);
+  ASSERT_TRUE(a != nullptr && b != nullptr && c != nullptr);
+  EXPECT_EQ(Allocate(100), nullptr);
+  EXPECT_EQ(slab->BytesOf(slab->SlotOf(b + 5)), 3 * kMiB - 1000);
+  EXPECT_EQ(slab->AddressOf(slab->SlotOf(b + 5)), b);
+  EXPECT_EQ(slab->SlotOf(a - 1), -1);
+  EXPECT_EQ(slab->SlotOf(a + kSmallestSlab.count()), -1);
+}
+
+TEST_F(SlabSetTest, FreeNeighboursBecomeOneBlock) {
+  Slab* slab = Add().slab;
+  std::vector<char*> all;
+  for (int i = 0; i < 4; ++i) all.push_back(Allocate(kMiB));
+  for (int i : {0, 2, 1, 3}) {
+    Free(slab, all[i]);
+    EXPECT_EQ(slab->SlotOf(all[i]), -1);
+    if (i == 1) {
+      EXPECT_EQ(Allocate(kMiB), all[1]) << "the last one, as it is";
+      Free(slab, all[1]);
+      char* three = Allocate(3 * kMiB);
+      EXPECT_EQ(three, all[0]);
+      Free(slab, three);
+    }
+  }
+  EXPECT_TRUE(slab->empty());
+  EXPECT_EQ(Allocate(4 * kMiB), all[0]);
+}
+
+TEST_F(SlabSetTest, SmallBlocksStayAsTheyAreUntilTheyAreNeeded) {
+  Slab* slab = Add().slab;
+  std::vector<char*> all;
+  while (char* address = Allocate(1024)) all.push_back(address);
+  EXPECT_EQ(all.size(), 4096u);
+  Free(slab, all[10]);
+  Free(slab, all[11]);
+  EXPECT_EQ(slab->SlotOf(all[10]), -1);
+  EXPECT_EQ(Allocate(1000), all[11]) << "the last one, of the same size";
+  Free(slab, all[11]);
+  EXPECT_EQ(Allocate(2048), all[10]) << "both";
+  EXPECT_EQ(Allocate(64), nullptr);
+}
+
+TEST_F(SlabSetTest, TheSmallestBlockThatFitsIsTaken) {
+  Slab* slab = Add().slab;
+  char* small = Allocate(kMiB / 2);
+  Allocate(64);  // Keeps the blocks apart.
+  char* large = Allocate(kMiB);
+  Allocate(64);
+  Free(slab, large);
+  Free(slab, small);
+  EXPECT_EQ(Allocate(3 * kMiB), nullptr);
+  EXPECT_EQ(Allocate(kMiB / 2 - 100), small);
+  EXPECT_EQ(Allocate(kMiB / 2), large);
+}
+
+TEST_F(SlabSetTest, AlignmentIsKept) {
+  Add();
+  Allocate(64);
+  for (uint64_t align : {0, 64, 512, 4096, 65536}) {
+    char* address = Allocate(100, align);
+    ASSERT_NE(address, nullptr);
+    const uint64_t unit = std::max<uint64_t>(align, 64);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(address) % unit, 0u);
   }
 }
 
-TEST_F(SlabSetTest, AlignmentDoesNotCostMoreThanItself) {
-  for (uint64_t bytes : {100, 5000, 300000, 5000000}) {
-    const uint32_t slot = SlabSet::SlotBytes(bytes, 256);
-    EXPECT_EQ(slot % 256, 0u);
-    EXPECT_LE(slot, bytes + bytes / 4 + 256);
-  }
+TEST_F(SlabSetTest, SlabsGrowWithWhatIsAllocated) {
+  EXPECT_EQ(slabs_.SlabBytes(64), kSmallestSlab);
+  EXPECT_EQ(slabs_.SlabBytes(5 * kMiB + 1), MiB(5) + KiB(64));
+  Add(Mobility::kMovable, {}, MiB(160));
+  ASSERT_NE(Allocate(160 * kMiB), nullptr);
+  EXPECT_EQ(slabs_.SlabBytes(64), MiB(10));
 }
 
-TEST_F(SlabSetTest, LargeSlotsGetLargerSlabs) {
-  EXPECT_EQ(slabs_.SlabBytes(64), kSlabSize);
-  EXPECT_EQ(slabs_.SlabBytes(1 << 20), kSlabSize);
-  const SlabSet coarse(MiB(2));
-  EXPECT_EQ(coarse.SlabBytes(1 << 20), kSlabSize);
-  EXPECT_EQ(coarse.SlabBytes(5 << 18), MiB(6));
-  EXPECT_EQ(coarse.SlabBytes(8 << 20), MiB(32));
+TEST_F(SlabSetTest, AnEmptySlabGoesWhenAnotherHasRoom) {
+  Slab* first = Add().slab;
+  EXPECT_FALSE(slabs_.HasOther(first));
+  Slab* second = Add().slab;
+  EXPECT_TRUE(slabs_.HasOther(first));
+  slabs_.Remove(second);
+  EXPECT_FALSE(slabs_.HasOther(first));
+  EXPECT_NE(Allocate(4 * kMiB), nullptr);
+  EXPECT_EQ(Allocate(64), nullptr);
 }
 
-TEST_F(SlabSetTest, HandsOutEverySlotOnce) {
-  Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 1 << 20);
-  std::set<char*> seen;
-  while (slabs_.FindRoom(Mobility::kMovable, 1 << 20) == slab) {
-    seen.insert(slab->Allocate(1000000, Mobility::kMovable));
-  }
-  EXPECT_EQ(seen.size(), 4u);
-  EXPECT_EQ(slabs_.FindRoom(Mobility::kHeld, 1 << 20), nullptr);
-  slab->Free(slab->SlotOf(*seen.begin() + 5));
-  slabs_.NoteFreed(slab);
-  EXPECT_EQ(slab->SlotOf(*seen.begin()), -1);
-  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 1 << 20), slab);
-}
-
-TEST_F(SlabSetTest, StreamsDoNotShareSlabs) {
+TEST_F(SlabSetTest, KindsDoNotShareSlabs) {
   const Stream s = {StreamHandle{1}, 1}, t = {StreamHandle{2}, 2};
-  Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 64, s);
-  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64, s), slab);
-  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64, t), nullptr);
-  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64), nullptr);
+  const Slab* slab = Add(Mobility::kMovable, s).slab;
+  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, 64, 0, s).slab, slab);
+  EXPECT_FALSE(slabs_.FindRoom(Mobility::kMovable, 64, 0, t).found());
+  EXPECT_FALSE(slabs_.FindRoom(Mobility::kMovable, 64, 0).found());
+  EXPECT_FALSE(slabs_.FindRoom(Mobility::kHeld, 64, 0, s).found());
 }
 
 TEST_F(SlabSetTest, WorkOfOtherStreamsIsOwedUntilItIsSettled) {
   const Stream s = {StreamHandle{1}, 1};
-  Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 64, s);
+  Slab* slab = Add(Mobility::kMovable, s).slab;
   const auto free = [&](StreamMask used_on) {
-    slab->Free(slab->SlotOf(slab->Allocate(64, Mobility::kMovable)), used_on);
+    const char* address =
+        slabs_.Allocate(slabs_.FindRoom(Mobility::kMovable, 64, 0, s), 64, 0,
+                        Mobility::kMovable);
+    slabs_.Free(slab, slab->SlotOf(address), used_on);
   };
   free(1);
   EXPECT_EQ(slab->debt().others, 0u) << "its own";
@@ -89,13 +163,41 @@ TEST_F(SlabSetTest, WorkOfOtherStreamsIsOwedUntilItIsSettled) {
 }
 
 TEST_F(SlabSetTest, TheLeastMobileAllocationHoldsTheSlab) {
-  Slab* slab = slabs_.Add(&buffer_, Mobility::kMovable, 64);
-  slab->Allocate(64, Mobility::kMovable);
-  const int slot = slab->SlotOf(slab->Allocate(64, Mobility::kMovable));
+  Slab* slab = Add().slab;
+  Allocate(64);
+  const int64_t slot = slab->SlotOf(Allocate(64));
   slab->SetMobility(slot, Mobility::kHeld);
   EXPECT_EQ(slab->mobility(), Mobility::kHeld);
-  slab->Free(slot);
+  slabs_.Free(slab, slot);
   EXPECT_EQ(slab->mobility(), Mobility::kMovable);
+}
+
+// No two allocations overlap, and at the end all is one block again.
+TEST_F(SlabSetTest, AnyOrderOfFreesLeavesNothingBehind) {
+  Slab* slab = Add().slab;
+  std::mt19937 random(7);
+  std::map<char*, uint64_t> live;
+  for (int i = 0; i < 20000; ++i) {
+    if (live.empty() || random() % 2 == 0) {
+      const uint64_t bytes = 1 + random() % (kMiB / 4);
+      char* address = Allocate(bytes, random() % 4 == 0 ? 4096 : 0);
+      if (address == nullptr) continue;
+      const auto next = live.lower_bound(address);
+      ASSERT_TRUE(next == live.end() || address + bytes <= next->first);
+      if (next != live.begin()) {
+        const auto& [before, size] = *std::prev(next);
+        ASSERT_LE(before + size, address);
+      }
+      live[address] = bytes;
+    } else {
+      const auto it = std::next(live.begin(), random() % live.size());
+      Free(slab, it->first);
+      live.erase(it);
+    }
+  }
+  for (const auto& [address, bytes] : live) Free(slab, address);
+  EXPECT_TRUE(slab->empty());
+  EXPECT_NE(Allocate(4 * kMiB), nullptr);
 }
 
 }  // namespace
