@@ -64,11 +64,12 @@ class Daemon:
     """metsd in a run directory of its own; notes its status every second.
 
     `lab` has bin (a folder), swap (bytes), log (name to path), start (a Job, or
-    None in a dry run) and arguments.device.
+    None in a dry run) and arguments.device. `more`: arguments for metsd.
     """
 
-    def __init__(self, lab, name, pool):
+    def __init__(self, lab, name, pool, more=()):
         self._lab, self._name, self._pool = lab, name, pool
+        self._more = more
         self._stop = threading.Event()
 
     def __enter__(self):
@@ -77,7 +78,7 @@ class Daemon:
         self._log = self._lab.log(f"{self._name}-metsd")
         command = [self._lab.bin / "metsd", "--run-dir", self.run_dir,
                    "--device", f"{self._lab.arguments.device}:{self._pool}",
-                   "--swap-space", str(self._lab.swap)]
+                   "--swap-space", str(self._lab.swap), *self._more]
         self._job = self._lab.start(command, self._log)
         if self._job:
             try:

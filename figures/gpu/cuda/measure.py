@@ -249,7 +249,7 @@ def stale(lab):
     shutil.copytree(lab.bin.parent, place)
     place.chmod(0o755)
     pool = 2 * GIB
-    with Daemon(lab, "stale", pool) as daemon:
+    with Daemon(lab, "stale", pool, ["--socket-group", "root"]) as daemon:
         os.chmod(daemon.run_dir, 0o755)
         users = []
         for user in USERS:

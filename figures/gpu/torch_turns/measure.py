@@ -9,7 +9,7 @@ Experiments, by the names that --only takes:
     pair        both at once with METS, in a pool where by turns they fit
     pair_input  the same with input work, and one of them stock with it
     pair_kill   the same as pair beside a third, killed -9 at random times
-    pair_cut    both at once in a pool so small that persistent bytes must move
+    pair_cut    both, with more parameters, in a pool so small that these must move
 
 Every pair's losses and parameters are compared with alone's. `ratio` is a
 pair's time, from the first one's beginning to the last one's end, to the sum of
@@ -37,6 +37,7 @@ EXPERIMENTS = ("alone", "alone_mets", "pair", "pair_input", "pair_kill",
                "pair_cut")
 SEEDS = (0, 1)
 CHUNK = 128 << 20
+GIB = 1 << 30
 
 
 class Lab:
@@ -104,20 +105,23 @@ def brief(result):
     return kept
 
 
-def pair_figures(lab, results, alone_seconds):
-    """Figures of trainings that ran at once; `alone_seconds`: their sum."""
+def pair_figures(lab, results, alone_seconds, stock=None):
+    """Figures of trainings that ran at once.
+
+    `alone_seconds`: their sum; `stock`: their results, if not those of alone.
+    """
+    stock = stock or [lab.alone[seed] for seed in SEEDS if seed in lab.alone]
     seconds = (max(r["end"] for r in results) -
                min(r["begin"] for r in results))
     figures = {"seconds": seconds, "jobs": [brief(r) for r in results]}
     if alone_seconds:
         figures["alone_seconds"] = alone_seconds
         figures["ratio"] = seconds / alone_seconds
-    if len(lab.alone) == len(SEEDS):
+    if len(stock) == len(results):
         figures["identical"] = [
-            r["losses"] == lab.alone[seed]["losses"] and
-            r["sha256"] == lab.alone[seed]["sha256"]
-            for seed, r in zip(SEEDS, results)]
-    if lab.alone_mets:
+            r["losses"] == s["losses"] and r["sha256"] == s["sha256"]
+            for s, r in zip(stock, results)]
+    if lab.alone_mets and stock == list(lab.alone.values()):
         figures["ratio_to_alone_mets"] = seconds / (
             len(results) * lab.alone_mets["seconds"])
     for name in ("evicted_bytes_total", "restored_bytes_total"):
@@ -166,10 +170,10 @@ def alone_mets(lab):
     return figures
 
 
-def run_pair(lab, name, pool, alone_seconds, more=()):
+def run_pair(lab, name, pool, alone_seconds, more=(), stock=None):
     with Daemon(lab, name, pool) as daemon:
         results = lab.finish(start_pair(lab, name, daemon, more))
-    return pair_figures(lab, results, alone_seconds) if results else {}
+    return pair_figures(lab, results, alone_seconds, stock) if results else {}
 
 
 def pair(lab):
@@ -246,12 +250,17 @@ def pair_kill(lab):
 
 def pair_cut(lab):
     """The pool has room for one training and half of what the other keeps."""
+    ballast = lab.arguments.ballast
+    more = ["--ballast", ballast]
+    stock = [result for seed in SEEDS for result in lab.finish(
+        [lab.train(f"pair_cut-alone-{seed}", seed, more=more)])]
     pool = parse_size(lab.arguments.cut_pool)
-    if lab.alone_mets:
-        pool = lab.resident + lab.alone_mets["persistent_bytes"] // 2
+    if lab.resident:
+        pool = lab.resident + int(1.5 * ballast * GIB)
         pool = -(-pool // CHUNK) * CHUNK
-    figures = run_pair(lab, "pair_cut", pool, alone_sum(lab))
-    return dict(figures, pool_bytes=pool)
+    figures = run_pair(lab, "pair_cut", pool,
+                       sum(result["seconds"] for result in stock), more, stock)
+    return dict(figures, pool_bytes=pool, ballast_gib=ballast)
 
 
 def save(lab, about):
@@ -279,6 +288,8 @@ def parse():
                         help="pair_cut's, if alone_mets has not run")
     parser.add_argument("--swap-space", default="16GiB")
     parser.add_argument("--batch", type=int, default=1200)
+    parser.add_argument("--ballast", type=float, default=4, metavar="GIB",
+                        help="pair_cut's parameters beside the model's")
     parser.add_argument("--third-batch", type=int, default=128)
     parser.add_argument("--third-priority", type=int, default=0)
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
@@ -299,6 +310,7 @@ def parse():
     if arguments.quick:
         arguments.batch, arguments.third_batch, arguments.steps = 64, 16, 6
         arguments.pool, arguments.cut_pool = "6GiB", "4.5GiB"
+        arguments.ballast = 0.5
         arguments.swap_space = "4GiB"
     unknown = set(arguments.only.split(",")) - set(EXPERIMENTS)
     if unknown:
