@@ -17,7 +17,7 @@ if(METS_WITH_TENSORFLOW)
 endif()
 install(DIRECTORY client/python/mets DESTINATION ${METS_INSTALL_LIBDIR}/python
         FILES_MATCHING PATTERN "*.py")
-install(FILES client/include/mets/mets.h
+install(FILES client/include/mets/mets.h client/include/mets/mets.hpp
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mets)
 
 configure_file(deploy/systemd/metsd.service.in

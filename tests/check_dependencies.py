@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
-SOURCES = {".h", ".cc", ".cpp", ".cu", ".c", ".inc"}
+SOURCES = {".h", ".hpp", ".cc", ".cpp", ".cu", ".c", ".inc"}
 FOLDERS = ("common", "daemon", "client", "tf_allocator", "tests", "proto")
 OURS = re.compile(r"^(common|daemon|client|tf_allocator|tests|mets)/")
 
@@ -144,6 +144,7 @@ FORBIDDEN = (
     ("client/src/a.cc", "daemon/core/types.h"),
     ("client/include/mets/a.h", "absl/status/status.h"),
     ("client/include/mets/a.h", "mets/v1/types.pb.h"),
+    ("client/include/mets/a.hpp", "grpcpp/grpcpp.h"),
     ("client/loader/a.cc", "client/src/device.h"),
     ("client/loader/a.cc", "absl/status/status.h"),
     ("client/preload/a.cc", "client/src/device.h"),

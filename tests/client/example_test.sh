@@ -1,9 +1,10 @@
 #!/bin/sh
-# two_processes_test.sh METSD TWO_PROCESSES: the example works as it says.
+# example_test.sh METSD EXAMPLE [ARGUMENT…]: the example works as it says.
 set -eu
 dir=$(mktemp -d /tmp/mets-XXXXXX)
 mkfifo "$dir/log"
-"$1" --run-dir "$dir" --device host:96MiB --swap-space 512MiB 2>"$dir/log" &
+"$1" --run-dir "$dir" --status-address off \
+     --device host:96MiB --swap-space 512MiB 2>"$dir/log" &
 daemon=$!
 trap 'kill "$daemon" 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 exec 3<"$dir/log"
@@ -11,4 +12,5 @@ while read -r line <&3; do
   case $line in *ready*) break ;; esac
 done
 cat <&3 &
-METS_RUN_DIR=$dir "$2" 4
+shift
+METS_RUN_DIR=$dir "$@"
