@@ -6,7 +6,7 @@
 #include <string>
 
 #include "client/loader/own_folder.h"
-#include "client/torch/cuda_device_id.h"
+#include "client/loader/cuda_device_id.h"
 #include "client/torch/torch_memory.h"
 
 namespace mets {

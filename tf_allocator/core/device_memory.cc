@@ -5,24 +5,36 @@
 #include "tf_allocator/core/op_scope.h"
 
 namespace mets {
+namespace {
+
+std::string Advice(const std::string& kind) {
+  if (kind != "host") return "";
+  return " (TensorFlow on the CPU needs a host device: metsd --device "
+         "host:SIZE)";
+}
+
+}  // namespace
 
 std::unique_ptr<DeviceMemory> DeviceMemory::Open(const MetsApi& api,
+                                                 const char* id,
+                                                 const char* kind,
                                                  std::string* error) {
   mets_open_options options = METS_OPEN_OPTIONS_INIT;
   mets_client* client = nullptr;
   mets_device* device = nullptr;
   mets_device_info info = METS_DEVICE_INFO_INIT;
-  if (api.open(&options, &client) != METS_OK ||
-      api.device_open(client, nullptr, METS_OPS_SEEN, &device) != METS_OK ||
-      api.device_get_info(device, &info) != METS_OK) {
+  if (api.open(&options, &client) != METS_OK) {
     *error = api.last_error();
     return nullptr;
   }
-  if (std::string(info.kind) != "host") {
-    *error = std::string("the daemon's first device, ") + info.id + ", is a " +
-             info.kind +
-             " device; this TensorFlow computes on the CPU and needs a host "
-             "device (metsd --device host:SIZE)";
+  if (api.device_open(client, id, METS_OPS_SEEN, &device) != METS_OK ||
+      api.device_get_info(device, &info) != METS_OK) {
+    *error = api.last_error() + Advice(kind);
+    return nullptr;
+  }
+  if (std::string(info.kind) != kind) {
+    *error = std::string("device ") + info.id + " is a " + info.kind +
+             " device" + Advice(kind);
     return nullptr;
   }
   return std::unique_ptr<DeviceMemory>(new DeviceMemory(api, device, info));
@@ -37,12 +49,15 @@ DeviceMemory::DeviceMemory(const MetsApi& api, mets_device* device,
       limit_bytes_(info.limit_bytes != 0 ? info.limit_bytes : info.pool_bytes) {
 }
 
-DeviceMemory::Result DeviceMemory::Allocate(uint64_t bytes, void** address,
+DeviceMemory::Result DeviceMemory::Allocate(uint64_t bytes, uint64_t align,
+                                            void** address,
                                             std::string* error) {
   if (forked()) return Result::kNotHere;
   OpScope* scope = OpScope::Current();
   mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
   options.bytes = bytes;
+  options.align = align;
+  options.stream = stream();
   options.mobility = METS_HELD;
   if (scope != nullptr) {
     if (!scope->BeginForAllocation(error)) {
@@ -69,7 +84,7 @@ void DeviceMemory::Free(void* address) {
   if (forked()) return;
   held_.Erase(address);
   if (OpScope* scope = OpScope::Current()) scope->NoteFreed(address);
-  api_.free(device_, address, nullptr);
+  api_.free(device_, address, stream());
 }
 
 void DeviceMemory::HoldUntilNamed(void* address) {

@@ -25,21 +25,31 @@ class DeviceMemory {
  public:
   enum class Result { kOk, kNotHere, kFailed };
 
-  // Connects and attaches the daemon's first device. Null with a text in
+  // Connects and attaches a device: `id`, or where that is null the daemon's
+  // first, which must be of `kind` ("host", "cuda"). Null with a text in
   // `error` on failure. May block for some seconds.
-  static std::unique_ptr<DeviceMemory> Open(const MetsApi& api,
+  static std::unique_ptr<DeviceMemory> Open(const MetsApi& api, const char* id,
+                                            const char* kind,
                                             std::string* error);
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Allocations of at least this many bytes belong here.
+  // On GPUs, the stream that runs the ops: what is allocated is used first in
+  // its order, and what is freed may be used until then in its order. Null, and
+  // before it has been set: host order.
+  mets_stream stream() const { return stream_.load(std::memory_order_relaxed); }
+  void SetStream(mets_stream stream) { stream_.store(stream); }
+
+  // Allocations of at least this many bytes are buffers of their own.
   uint64_t threshold_bytes() const { return threshold_bytes_; }
   const char* device_id() const { return device_id_.c_str(); }
 
-  // Allocates, inside the current op of the thread when there is one. May
-  // block. kNotHere: the caller should use other memory. kFailed: the text is
-  // in `error`, and was written to stderr once.
-  Result Allocate(uint64_t bytes, void** address, std::string* error);
+  // Allocates, inside the current op of the thread when there is one. `align`:
+  // a power of two, 0 for libmets' own. May block. kNotHere: the caller should
+  // use other memory. kFailed: the text is in `error`, and was written to
+  // stderr once.
+  Result Allocate(uint64_t bytes, uint64_t align, void** address,
+                  std::string* error);
 
   // REQUIRES: Owns(address). Nothing happens in a forked child.
   void Free(void* address);
@@ -89,6 +99,7 @@ class DeviceMemory {
   const std::string device_id_;
   const uint64_t threshold_bytes_;
   const uint64_t limit_bytes_;
+  std::atomic<mets_stream> stream_{nullptr};
   std::atomic<bool> forked_{false};
   std::atomic<bool> said_{false};
   // All addresses ever given out lie in [lowest_, highest_).

@@ -9,7 +9,7 @@ mets_status OpScope::BeginMetsOp(const mets_access* accesses, size_t count,
   const MetsApi& api = memory_->api();
   mets_device* device = memory_->device();
   api.op_name(device, state_->type.c_str());
-  return api.op_begin(device, nullptr, accesses, count, expected, op);
+  return api.op_begin(device, memory_->stream(), accesses, count, expected, op);
 }
 
 OpScope::BeginResult OpScope::Begin(AccessList* accesses, uint64_t signature,
@@ -83,7 +83,7 @@ void OpScope::Upgrade(const void* buffer) {
   const mets_access access = {buffer, 0, METS_WRITE};
   mets_op* op = nullptr;
   const mets_status status = BeginMetsOp(&access, 1, 0, &op);
-  if (status == METS_OK) memory_->api().op_end(op, nullptr);
+  if (status == METS_OK) memory_->api().op_end(op, memory_->stream());
 }
 
 void OpScope::End() {
@@ -92,7 +92,7 @@ void OpScope::End() {
     const Allocated& a = allocated_[i];
     if (a.address != nullptr && !a.output) memory_->HoldUntilNamed(a.address);
   }
-  if (op_ != nullptr) memory_->api().op_end(op_, nullptr);
+  if (op_ != nullptr) memory_->api().op_end(op_, memory_->stream());
   op_ = nullptr;
 }
 

@@ -66,7 +66,7 @@ class OpScope {
   OpScope(DeviceMemory* memory, KernelState* state, bool tracks = true)
       : memory_(memory), state_(state), tracks_(tracks) {}
   ~OpScope() {
-    if (op_ != nullptr) memory_->api().op_end(op_, nullptr);
+    if (op_ != nullptr) memory_->api().op_end(op_, memory_->stream());
   }
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;

@@ -1,10 +1,5 @@
 #include "tf_allocator/tf/cpu_factory.h"
 
-#include <pthread.h>
-
-#include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "tensorflow/core/common_runtime/process_state.h"
@@ -13,59 +8,33 @@
 #include "tensorflow/core/public/session_options.h"
 #include "tf_allocator/tf/mets_allocator.h"
 #include "tf_allocator/tf/mets_device.h"
+#include "tf_allocator/tf/process_memory.h"
 
 namespace mets {
 namespace {
 
-std::atomic<DeviceMemory*> g_memory{nullptr};
-std::atomic<bool> g_forked{false};
+// The daemon's first host device.
+constexpr char kHostDevice[] = "host0";
 
-bool Set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' && std::string(value) != "0";
-}
-
-void InForkedChild() {
-  g_forked.store(true);
-  DeviceMemory* memory = g_memory.load();
-  if (memory != nullptr) memory->ForkedChild();
-}
-
-struct Connection {
+struct Attempt {
   DeviceMemory* memory = nullptr;
   std::string error;
 };
 
-Connection Connect(const std::string& folder) {
-  Connection result;
-  MetsApi api;
-  if (LoadMetsApi(LibmetsPath(folder), &api, &result.error)) {
-    // Lives until the process ends: tensors may outlive every device.
-    result.memory = DeviceMemory::Open(api, &result.error).release();
-  }
-  if (result.memory != nullptr) {
-    g_memory.store(result.memory);
-  } else if (!Set("METS_REQUIRED")) {
-    std::fprintf(stderr, "METS: %s; TensorFlow goes on without METS\n",
-                 result.error.c_str());
-  }
-  return result;
-}
-
 // One attempt per process.
-const Connection& ProcessConnection(const std::string& folder) {
-  static const Connection* const connection = new Connection(Connect(folder));
-  return *connection;
+const Attempt& HostMemory(const std::string& folder) {
+  static const Attempt* const attempt = [&folder] {
+    auto* made = new Attempt;
+    made->memory = OpenMemory(folder, kHostDevice, "host", &made->error);
+    return made;
+  }();
+  return *attempt;
 }
 
 }  // namespace
 
-DeviceMemory* ProcessMemory() { return g_memory.load(); }
-
 absl::Status CpuFactory::ListPhysicalDevices(
     std::vector<std::string>* devices) {
-  static const int registered = pthread_atfork(nullptr, nullptr, InForkedChild);
-  (void)registered;
   devices->push_back("/physical_device:CPU:0");
   return absl::OkStatus();
 }
@@ -74,12 +43,15 @@ absl::Status CpuFactory::CreateDevices(
     const tensorflow::SessionOptions& options, const std::string& name_prefix,
     std::vector<std::unique_ptr<tensorflow::Device>>* devices) {
   DeviceMemory* memory = nullptr;
-  if (!g_forked.load()) {
-    const Connection& connection = ProcessConnection(folder_);
-    memory = connection.memory;
-    if (memory == nullptr && Set("METS_REQUIRED")) {
-      return absl::FailedPreconditionError("METS: " + connection.error +
-                                           " (METS_REQUIRED is set)");
+  if (!InForkedChild()) {
+    const Attempt& attempt = HostMemory(folder_);
+    memory = attempt.memory;
+    if (memory == nullptr && !with_gpus_) {
+      if (MetsRequired()) {
+        return absl::FailedPreconditionError("METS: " + attempt.error +
+                                             " (METS_REQUIRED is set)");
+      }
+      SayWithoutMets("TensorFlow", attempt.error);
     }
   }
   int count = 1;

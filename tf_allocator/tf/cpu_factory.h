@@ -18,10 +18,13 @@ namespace mets {
 // The factory that replaces TensorFlow's own for "CPU". It connects to metsd
 // when the first device is created. When that fails, one line says so, and the
 // devices are TensorFlow's own; with METS_REQUIRED=1 creating devices fails
-// instead. In a forked child the devices are TensorFlow's own. Thread-safe.
+// instead. Where METS has TensorFlow's GPUs too (`with_gpus`), it is well if
+// the daemon has no host device. In a forked child the devices are TensorFlow's
+// own. Thread-safe.
 class CpuFactory : public tensorflow::DeviceFactory {
  public:
-  explicit CpuFactory(std::string folder) : folder_(std::move(folder)) {}
+  CpuFactory(std::string folder, bool with_gpus)
+      : folder_(std::move(folder)), with_gpus_(with_gpus) {}
 
   absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override;
   absl::Status CreateDevices(
@@ -36,15 +39,12 @@ class CpuFactory : public tensorflow::DeviceFactory {
                                       DeviceMemory* memory);
 
   const std::string folder_;
+  const bool with_gpus_;
   std::mutex mutex_;
   KernelTable table_;
   std::vector<std::pair<tensorflow::Allocator*, tensorflow::Allocator*>>
       allocators_;
 };
-
-// The process's memory: null before the first device, and when METS is not
-// used.
-DeviceMemory* ProcessMemory();
 
 }  // namespace mets
 

@@ -1,7 +1,7 @@
 // libmets_tensorflow.so: what TF_PLUGGABLE_DEVICE_LIBRARY_PATH names. It links
 // nothing of TensorFlow, finds out which version is running, and opens the
-// plug-in that was built for it, libmets_tensorflow-VERSION.so, which lies
-// beside it.
+// plug-in that was built for it, libmets_tensorflow-VERSION.so, or, for one
+// with CUDA, libmets_tensorflow-VERSION-cuda.so, which lies beside it.
 //
 // METS_DISABLE=1: it does nothing. No plug-in for this version: one line on
 // stderr, and TensorFlow runs without METS; with METS_REQUIRED=1 the process
@@ -26,14 +26,23 @@ bool Set(const char* name) {
   return value != nullptr && *value != '\0' && std::string(value) != "0";
 }
 
-// The version of the TensorFlow that is loaded; "" when there is none.
+// A function that only a TensorFlow with CUDA has:
+// tensorflow::BaseGPUDevice::Compute.
+constexpr char kCudaFunction[] =
+    "_ZN10tensorflow13BaseGPUDevice7ComputeEPNS_8OpKernelEPNS_15"
+    "OpKernelContextE";
+
+// The version of the TensorFlow that is loaded, with "-cuda" behind it where it
+// has CUDA; "" when there is none.
 std::string RunningVersion() {
   void* library = dlopen("libtensorflow_cc.so.2", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return "";
   using VersionFunction = const char* (*)();
   auto version =
       reinterpret_cast<VersionFunction>(dlsym(library, "TF_Version"));
-  return version == nullptr ? "" : version();
+  if (version == nullptr) return "";
+  const bool cuda = dlsym(library, kCudaFunction) != nullptr;
+  return std::string(version()) + (cuda ? "-cuda" : "");
 }
 
 StatsFunction Refuse(const std::string& why) {

@@ -1,5 +1,7 @@
 #include "tf_allocator/tf/mets_allocator.h"
 
+#include "tf_allocator/tf/allocator_stats.h"
+
 namespace mets {
 
 void* MetsAllocator::AllocateRaw(size_t alignment, size_t bytes) {
@@ -9,7 +11,7 @@ void* MetsAllocator::AllocateRaw(size_t alignment, size_t bytes) {
   }
   void* address = nullptr;
   std::string error;
-  switch (memory_->Allocate(bytes, &address, &error)) {
+  switch (memory_->Allocate(bytes, 0, &address, &error)) {
     case DeviceMemory::Result::kOk:
       return address;
     case DeviceMemory::Result::kNotHere:
@@ -38,19 +40,8 @@ void MetsAllocator::DeallocateRaw(void* address, size_t alignment,
 }
 
 std::optional<tensorflow::AllocatorStats> MetsAllocator::GetStats() {
-  mets_stats_t mets = {};
-  mets.size = sizeof(mets);
-  if (!memory_->Stats(&mets)) return small_->GetStats();
-  tensorflow::AllocatorStats stats;
-  stats.num_allocs = static_cast<int64_t>(mets.allocations_total);
-  stats.bytes_in_use = static_cast<int64_t>(mets.live_bytes);
-  stats.peak_bytes_in_use = static_cast<int64_t>(mets.peak_live_bytes);
-  stats.largest_alloc_size =
-      static_cast<int64_t>(memory_->largest_allocation_bytes());
-  stats.bytes_limit = static_cast<int64_t>(memory_->limit_bytes());
-  stats.bytes_reserved =
-      static_cast<int64_t>(mets.resident_bytes + mets.cached_bytes);
-  return stats;
+  std::optional<tensorflow::AllocatorStats> stats = AllocatorStatsOf(*memory_);
+  return stats.has_value() ? stats : small_->GetStats();
 }
 
 bool MetsAllocator::ClearStats() {

@@ -8,18 +8,13 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf_allocator/core/device_memory.h"
 #include "tf_allocator/core/kernel_table.h"
-#include "tf_allocator/core/op_scope.h"
+#include "tf_allocator/tf/op_announcer.h"
 
 namespace mets {
-
-struct Inputs;
 
 // TensorFlow's CPU device, announcing each op's accesses to METS before the op
 // runs. Thread-safe as any Device is. `memory` and `table` must outlive it (and
 // outlive all tensors: they live until the process ends).
-//
-// An op that METS has no memory for fails with ResourceExhausted and METS'
-// text.
 class MetsDevice : public tensorflow::ThreadPoolDevice {
  public:
   MetsDevice(const tensorflow::SessionOptions& options, const std::string& name,
@@ -39,18 +34,8 @@ class MetsDevice : public tensorflow::ThreadPoolDevice {
                               tensorflow::StatusCallback done) override;
 
  private:
-  enum class How { kPlain, kKeep, kOp };
-
-  KernelState* StateOf(const tensorflow::OpKernel& kernel);
-  How Resolve(const KernelState& state, tensorflow::OpKernelContext* context,
-              Inputs* inputs);
-  bool Begin(const KernelState& state, tensorflow::OpKernelContext* context,
-             Inputs* inputs, OpScope* scope);
-  void Finish(tensorflow::OpKernelContext* context, const Inputs& inputs,
-              OpScope* scope);
-
   DeviceMemory* const memory_;
-  KernelTable* const table_;
+  OpAnnouncer announcer_;
 };
 
 }  // namespace mets

@@ -6,16 +6,36 @@
 #include "client/loader/own_folder.h"
 #include "tensorflow/core/framework/device_factory.h"
 #include "tf_allocator/tf/cpu_factory.h"
+#include "tf_allocator/tf/process_memory.h"
+#ifdef METS_TF_CUDA
+#include "tf_allocator/tf/gpu/gpu_factory.h"
+#include "tf_allocator/tf/gpu/gpu_process_state.h"
+#endif
 
 namespace mets {
 namespace {
 
-// Above ThreadPoolDevice's own factory, which has 60 (70 for others' CPUs).
-constexpr int kPriority = 75;
+// Above TensorFlow's own factories, which have 60 (70 for others' CPUs) and
+// 210.
+constexpr int kCpuPriority = 75;
+
+bool RegisterGpus() {
+#ifdef METS_TF_CUDA
+  constexpr int kGpuPriority = 215;
+  if (!GpuProcessState::Install(OwnFolder())) return false;
+  tensorflow::DeviceFactory::Register("GPU", std::make_unique<GpuFactory>(),
+                                      kGpuPriority,
+                                      /*is_pluggable_device=*/false);
+  return true;
+#else
+  return false;
+#endif
+}
 
 bool Register() {
+  const bool with_gpus = RegisterGpus();
   tensorflow::DeviceFactory::Register(
-      "CPU", std::make_unique<CpuFactory>(OwnFolder()), kPriority,
+      "CPU", std::make_unique<CpuFactory>(OwnFolder(), with_gpus), kCpuPriority,
       /*is_pluggable_device=*/false);
   return true;
 }

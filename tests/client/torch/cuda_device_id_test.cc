@@ -1,4 +1,4 @@
-#include "client/torch/cuda_device_id.h"
+#include "client/loader/cuda_device_id.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

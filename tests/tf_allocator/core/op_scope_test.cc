@@ -26,7 +26,7 @@ DeviceMemory& Memory() {
     MetsApi api;
     std::string error;
     if (!LoadMetsApi(FAKE_METS, &api, &error)) ADD_FAILURE() << error;
-    std::unique_ptr<DeviceMemory> opened = DeviceMemory::Open(api, &error);
+    std::unique_ptr<DeviceMemory> opened = DeviceMemory::Open(api, nullptr, "host", &error);
     if (opened == nullptr) ADD_FAILURE() << error;
     return opened.release();
   }();
@@ -49,7 +49,7 @@ class OpScopeTest : public ::testing::Test {
   static void* Allocate(uint64_t bytes) {
     void* address = nullptr;
     std::string error;
-    EXPECT_EQ(memory_.Allocate(bytes, &address, &error),
+    EXPECT_EQ(memory_.Allocate(bytes, 0, &address, &error),
               DeviceMemory::Result::kOk)
         << error;
     return address;
@@ -159,7 +159,7 @@ TEST_F(OpScopeTest, AFailedAllocationHasMetsText) {
   scope.Enter();
   void* address = nullptr;
   std::string error;
-  EXPECT_EQ(memory_.Allocate(2 * kPool, &address, &error),
+  EXPECT_EQ(memory_.Allocate(2 * kPool, 0, &address, &error),
             DeviceMemory::Result::kFailed);
   scope.Leave();
   EXPECT_TRUE(scope.failed());
@@ -183,7 +183,7 @@ TEST_F(OpScopeTest, AForkedChildAllocatesElsewhere) {
     memory_.ForkedChild();
     void* address = nullptr;
     std::string error;
-    const bool elsewhere = memory_.Allocate(kMiB, &address, &error) ==
+    const bool elsewhere = memory_.Allocate(kMiB, 0, &address, &error) ==
                            DeviceMemory::Result::kNotHere;
     _exit(elsewhere ? 0 : 1);
   }

@@ -1,6 +1,6 @@
 // Which METS device a CUDA ordinal is.
-#ifndef METS_CLIENT_TORCH_CUDA_DEVICE_ID_H_
-#define METS_CLIENT_TORCH_CUDA_DEVICE_ID_H_
+#ifndef METS_CLIENT_LOADER_CUDA_DEVICE_ID_H_
+#define METS_CLIENT_LOADER_CUDA_DEVICE_ID_H_
 
 #include <string>
 
@@ -18,4 +18,4 @@ constexpr char kCudaDriver[] = "libcuda.so.1";
 
 }  // namespace mets
 
-#endif  // METS_CLIENT_TORCH_CUDA_DEVICE_ID_H_
+#endif  // METS_CLIENT_LOADER_CUDA_DEVICE_ID_H_

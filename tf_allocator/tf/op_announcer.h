@@ -1,0 +1,116 @@
+// Announces kernels' accesses to METS, for the devices of all kinds.
+#ifndef METS_TF_ALLOCATOR_TF_OP_ANNOUNCER_H_
+#define METS_TF_ALLOCATOR_TF_OP_ANNOUNCER_H_
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf_allocator/core/device_memory.h"
+#include "tf_allocator/core/kernel_table.h"
+#include "tf_allocator/core/op_scope.h"
+#include "tf_allocator/tf/access_resolver.h"
+
+namespace mets {
+
+// Runs kernels between the beginning and the end of their ops. A device calls
+// Compute and ComputeAsync from its own functions of these names, with what its
+// base class would do as `run`. Thread-safe. `memory` and `table` must outlive
+// it (and outlive all tensors: they live until the process ends).
+//
+// An op that METS has no memory for fails with ResourceExhausted and METS'
+// text.
+class OpAnnouncer {
+ public:
+  OpAnnouncer(DeviceMemory* memory, KernelTable* table)
+      : memory_(memory), table_(table) {}
+
+  // `run` runs the kernel.
+  template <typename Run>
+  void Compute(tensorflow::OpKernel* kernel,
+               tensorflow::OpKernelContext* context, const Run& run) {
+    KernelState* state = StateOf(*kernel);
+    Inputs inputs;
+    const How how = Resolve(*state, context, &inputs);
+    if (how == How::kOp) {
+      OpScope scope(memory_, state);
+      if ((!inputs.accesses.empty() || state->allocates()) &&
+          !Begin(*state, context, &inputs, &scope)) {
+        return;
+      }
+      scope.Enter();
+      run();
+      scope.Leave();
+      if (scope.idle() && !scope.failed()) return;
+      Finish(context, inputs, &scope);
+      scope.End();
+      return;
+    }
+    if (how == How::kKeep) SettleInputs(memory_, context, /*kept=*/true);
+    run();
+    if (how == How::kKeep) SettleKeptOutputs(memory_, context);
+  }
+
+  // `run(done)` starts the kernel, which calls `done` at its end.
+  template <typename Run>
+  void ComputeAsync(tensorflow::AsyncOpKernel* kernel,
+                    tensorflow::OpKernelContext* context,
+                    tensorflow::AsyncOpKernel::DoneCallback done,
+                    const Run& run) {
+    KernelState* state = StateOf(*kernel);
+    if (state->kind == OpKind::kPass || memory_->forked()) {
+      return run(std::move(done));
+    }
+    auto async = std::make_shared<AsyncRun>(memory_, state);
+    const How how = Resolve(*state, context, &async->inputs);
+    if (how != How::kOp) {
+      SettleInputs(memory_, context, /*kept=*/true);
+      return run([this, context, done = std::move(done)] {
+        SettleKeptOutputs(memory_, context);
+        done();
+      });
+    }
+    if (!Begin(*state, context, &async->inputs, &async->scope)) return done();
+    async->scope.Enter();
+    run([this, context, async, done = std::move(done)] {
+      Finish(context, async->inputs, &async->scope);
+      async->Drop();
+      done();
+    });
+    async->scope.Leave();
+    async->scope.Detach();
+    async->Drop();
+  }
+
+ private:
+  enum class How { kPlain, kKeep, kOp };
+
+  // A run of an asynchronous kernel. It ends for METS when the kernel's
+  // ComputeAsync has returned and its callback has been called.
+  struct AsyncRun {
+    AsyncRun(DeviceMemory* memory, KernelState* state)
+        : scope(memory, state, /*tracks=*/false) {}
+    void Drop() {
+      if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) scope.End();
+    }
+    std::atomic<int> left{2};
+    Inputs inputs;
+    OpScope scope;
+  };
+
+  KernelState* StateOf(const tensorflow::OpKernel& kernel);
+  How Resolve(const KernelState& state, tensorflow::OpKernelContext* context,
+              Inputs* inputs);
+  bool Begin(const KernelState& state, tensorflow::OpKernelContext* context,
+             Inputs* inputs, OpScope* scope);
+  void Finish(tensorflow::OpKernelContext* context, const Inputs& inputs,
+              OpScope* scope);
+
+  DeviceMemory* const memory_;
+  KernelTable* const table_;
+};
+
+}  // namespace mets
+
+#endif  // METS_TF_ALLOCATOR_TF_OP_ANNOUNCER_H_
