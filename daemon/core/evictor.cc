@@ -9,6 +9,8 @@ namespace mets::core {
 namespace {
 
 constexpr size_t kFewestSpares = 4;
+// A hand-over in so many orders is as fast as in one.
+constexpr int64_t kFewOrders = 8;
 constexpr size_t kMostCandidates = 1024;  // In one order.
 // How soon victims are searched again where none were found.
 constexpr absl::Duration kSearchAgain = absl::Milliseconds(2);
@@ -38,7 +40,7 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   victims.Thaw(state_.now);
   if (round.chosen < goal.bytes) NoteSessions(goal, &round);
   for (auto& [id, share] : round.shares) Issue(goal, share);
-  GrowSwap(round);
+  GrowSwap(goal, round);
   NoteObstacle(goal, round);
   return std::min(round.chosen, goal.bytes);
 }
@@ -156,11 +158,28 @@ Bytes Evictor::Postpone(const Session& session, Bytes size,
   return size;
 }
 
-void Evictor::GrowSwap(const Round& round) {
+// In a hand-over, what comes back leaves slots for what is still to go. Further
+// ones would hardly be used, and take clients time to register.
+bool Evictor::SlotsCome(const ReclaimGoal& goal, const SwapWish& wish) const {
+  if (goal.only == nullptr || goal.only == goal.requester ||
+      goal.requester->domain != wish.domain) {
+    return false;
+  }
+  Bytes back;
+  for (SessionId id : goal.requester->sessions) {
+    back += state_.sessions.Find(id)->holdings[goal.device].buffers.swapped();
+  }
+  return back >= wish.all;
+}
+
+void Evictor::GrowSwap(const ReclaimGoal& goal, const Round& round) {
   // Also when others could leave instead: the next time, the best shall. Only
   // one domain takes from others, or they would take from one another.
   bool may_take = true;
   for (const SwapWish& wish : round.postponed) {
+    if (round.chosen * kFewOrders >= goal.bytes && SlotsCome(goal, wish)) {
+      continue;
+    }
     if (swap_.Grow(wish, may_take)) may_take = false;
   }
   for (const auto& [id, share] : round.shares) {

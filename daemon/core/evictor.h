@@ -80,7 +80,8 @@ class Evictor {
   bool Enough(const ReclaimGoal& goal, const Round& round) const;
   // Returns what the session's domain lacks now.
   Bytes Postpone(const Session& session, Bytes size, Round* round) const;
-  void GrowSwap(const Round& round);
+  bool SlotsCome(const ReclaimGoal& goal, const SwapWish& wish) const;
+  void GrowSwap(const ReclaimGoal& goal, const Round& round);
   void Issue(const ReclaimGoal& goal, Share& share);
   void NoteObstacle(const ReclaimGoal& goal, const Round& round);
 

@@ -255,14 +255,15 @@ def stale(lab):
         for user in USERS:
             log = open(lab.log(f"stale-{user}"), "w", encoding="utf-8")
             users.append(subprocess.Popen(
-                [lab.arguments.python, HERE / "stale_user.py"], text=True,
+                [lab.arguments.python, HERE / "stale_user.py",
+                 str(1 + len(users))], text=True,
                 user=user, group=0, cwd="/tmp", stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log,
                 env=dict(os.environ, HOME="/tmp", METS_JOB=f"user-{user}",
                          METS_RUN_DIR=daemon.run_dir, METS_REQUIRED="1",
                          METS_LIBRARY_DIR=str(place / "lib"),
                          PYTHONPATH=str(place / "python"))))
-        found = taken = 0
+        found = taken = own = 0
         try:
             deadline = time.monotonic() + lab.arguments.limit
             while taken < lab.arguments.buffers and (
@@ -271,16 +272,18 @@ def stale(lab):
                     user.stdin.write(f"{(pool - 256 * MIB) // (8 * MIB)}\n")
                     user.stdin.flush()
                     words = user.stdout.readline().split()
-                    if len(words) != 2:
+                    if len(words) != 3:
                         raise Failed(tail(lab.log(f"stale-{USERS[0]}")) +
                                      tail(lab.log(f"stale-{USERS[1]}")))
                     taken += int(words[0])
                     found += int(words[1])
+                    own += int(words[2])
         finally:
             for user in users:
                 user.kill()
                 user.wait()
-    return {"stale_bytes": found, "stale_buffers_of_8mib": taken}
+    return {"stale_bytes": found, "stale_buffers_of_8mib": taken,
+            "stale_own_bytes": own}
 
 
 def waste(lab):

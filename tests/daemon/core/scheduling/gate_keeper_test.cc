@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "common/base/check.h"
 #include "tests/daemon/core/fake_sessions.h"
@@ -53,7 +55,8 @@ TEST_F(GateKeeperTest, WhoWaitsMakesRoomWhenAQuantumBegins) {
 // 6 of them and computes, "b" has 2, will need 6, and waits for its turn.
 class GatedTest : public ::testing::Test {
  protected:
-  GatedTest() {
+  explicit GatedTest(CoreConfig config = FakeCluster::Config(MiB(8), MiB(64)))
+      : cluster_(std::move(config)) {
     cluster_.WaitAtGate(a_);
     cluster_.Pump();
     Alloc(a_, 6);
@@ -86,7 +89,7 @@ class GatedTest : public ::testing::Test {
     ASSERT_TRUE(next.gate.open);
   }
 
-  FakeCluster cluster_{FakeCluster::Config(MiB(8), MiB(64))};
+  FakeCluster cluster_;
   FakeSession& a_ = cluster_.Open("a", Gated());
   FakeSession& b_ = cluster_.Open("b", Gated());
 };
@@ -160,6 +163,47 @@ TEST_F(GatedTest, ARequestMakesRoomForTheWholeQuantum) {
   cluster_.Advance(absl::Milliseconds(15));
   TouchSwapped(a_);
   EXPECT_EQ(b_.evicted, 4);
+}
+
+class HandOverTest : public GatedTest {
+ protected:
+  static CoreConfig SmallExtents() {
+    CoreConfig config = FakeCluster::Config(MiB(8), MiB(64));
+    config.extent_size = KiB(512);
+    return config;
+  }
+  HandOverTest() : GatedTest(SmallExtents()) {}
+
+  // `next` gets the device and all its buffers.
+  void HandOver(FakeSession& from, FakeSession& next) {
+    Swap(next);
+    cluster_.WaitAtGate(from);
+    for (const auto& [id, buffer] : next.buffers) {
+      if (!buffer.resident) cluster_.Touch(next, id, /*write=*/true);
+    }
+    cluster_.Advance(absl::Milliseconds(20));
+    cluster_.Report(from);
+    cluster_.Report(next);
+    cluster_.Pump();
+    ASSERT_EQ(Swapped(next), 0);
+  }
+};
+
+// Those that come back leave them.
+TEST_F(HandOverTest, TheSlotsAreUsedAgain) {
+  Swap(b_);
+  Alloc(b_, 4);
+  cluster_.WaitAtGate(a_);
+  cluster_.Advance(absl::Milliseconds(20));
+  cluster_.Report(a_);
+  cluster_.Report(b_);
+  HandOver(b_, a_);
+  HandOver(a_, b_);
+  const std::set<ExtentId> extents = a_.extents;
+  for (int i = 0; i < 10; ++i) {
+    HandOver(i % 2 == 0 ? b_ : a_, i % 2 == 0 ? a_ : b_);
+  }
+  EXPECT_EQ(a_.extents, extents);
 }
 
 TEST_F(GatedTest, WhoHoldsWithoutWaitingIsNamedInADenial) {
