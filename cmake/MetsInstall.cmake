@@ -14,6 +14,10 @@ install(TARGETS mets mets_torch LIBRARY DESTINATION ${METS_INSTALL_LIBDIR})
 if(METS_WITH_TENSORFLOW)
   install(TARGETS mets_tf_allocator_tf mets_tf_allocator_loader
           LIBRARY DESTINATION ${METS_INSTALL_LIBDIR})
+  if(TARGET mets_tf_allocator_tf_cuda)
+    install(TARGETS mets_tf_allocator_tf_cuda
+            LIBRARY DESTINATION ${METS_INSTALL_LIBDIR})
+  endif()
 endif()
 install(DIRECTORY client/python/mets DESTINATION ${METS_INSTALL_LIBDIR}/python
         FILES_MATCHING PATTERN "*.py")

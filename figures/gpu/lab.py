@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,14 @@ class Job:
             raise Failed(f"{self.log.name}: exit status {code}\n"
                          f"{tail(self.log)}")
         return code == 0
+
+    def show_stacks(self):
+        """Appends the stacks of all threads to the log, where there is gdb."""
+        if self.process.poll() is None and shutil.which("gdb"):
+            subprocess.run(
+                ["gdb", "-batch", "-p", str(self.process.pid), "-ex",
+                 "thread apply all backtrace 30"], stdout=self._file,
+                stderr=subprocess.DEVNULL, check=False)
 
     def kill(self):
         try:

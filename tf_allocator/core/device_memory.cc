@@ -1,11 +1,25 @@
 #include "tf_allocator/core/device_memory.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "tf_allocator/core/op_scope.h"
 
 namespace mets {
 namespace {
+
+// What one can do without is waited for as long as others' eviction takes.
+constexpr int64_t kOptionalWaitMs = 2000;
+constexpr uint64_t kShownBytes = 1 << 20;
+
+std::string InMiB(uint64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+bool ShowsHeld() {
+  const char* value = std::getenv("METS_TF_SHOW_HELD");
+  return value != nullptr && std::string(value) == "1";
+}
 
 std::string Advice(const std::string& kind) {
   if (kind != "host") return "";
@@ -46,55 +60,95 @@ DeviceMemory::DeviceMemory(const MetsApi& api, mets_device* device,
       device_(device),
       device_id_(info.id),
       threshold_bytes_(info.slab_threshold_bytes),
-      limit_bytes_(info.limit_bytes != 0 ? info.limit_bytes : info.pool_bytes) {
-}
+      limit_bytes_(info.limit_bytes != 0 ? info.limit_bytes : info.pool_bytes),
+      shows_held_(ShowsHeld()) {}
 
 DeviceMemory::Result DeviceMemory::Allocate(uint64_t bytes, uint64_t align,
-                                            void** address,
-                                            std::string* error) {
+                                            void** address, std::string* error,
+                                            bool needed) {
   if (forked()) return Result::kNotHere;
   OpScope* scope = OpScope::Current();
+  if (!TakeRoom(bytes, error)) {
+    if (scope != nullptr && needed) scope->NoteFailure(*error);
+    return Fail(*error, needed);
+  }
   mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
   options.bytes = bytes;
   options.align = align;
   options.stream = stream();
   options.mobility = METS_HELD;
+  if (!needed) options.deadline_ms = kOptionalWaitMs;
   if (scope != nullptr) {
     if (!scope->BeginForAllocation(error)) {
-      SayOnce(*error);
-      return Result::kFailed;
+      LeaveRoom(bytes);
+      return Fail(*error, needed);
     }
-    if (scope->HasRoom()) options.mobility = METS_MOVABLE;
+    if (scope->HasRoom() && !holds_all()) options.mobility = METS_MOVABLE;
   }
   const mets_status status = api_.alloc(device_, &options, address);
+  if (status != METS_OK) LeaveRoom(bytes);
   if (status == METS_FORKED) return Result::kNotHere;
   if (status != METS_OK) {
     *error = api_.last_error();
-    if (scope != nullptr) scope->NoteFailure(*error);
-    SayOnce(*error);
-    return Result::kFailed;
+    if (scope != nullptr && needed) scope->NoteFailure(*error);
+    return Fail(*error, needed);
   }
   Remember(*address, bytes);
-  if (options.mobility == METS_HELD) held_.Insert(*address);
+  if (options.mobility == METS_HELD) {
+    held_.Insert(*address);
+    if (scope == nullptr) {
+      ShowHeld(*address, {"no op", "allocated outside ops"});
+    } else {
+      ShowHeld(*address, {scope->type(), "its allocations are not followed"});
+    }
+  }
   if (scope != nullptr) scope->NoteAllocated(*address, bytes);
   return Result::kOk;
+}
+
+DeviceMemory::Result DeviceMemory::Fail(const std::string& error, bool needed) {
+  if (needed) SayOnce(error);
+  return Result::kFailed;
+}
+
+bool DeviceMemory::TakeRoom(uint64_t bytes, std::string* error) {
+  if (own_limit_bytes_ == 0) return true;
+  const uint64_t used = used_bytes_.fetch_add(bytes);
+  if (used + bytes <= own_limit_bytes_) return true;
+  used_bytes_.fetch_sub(bytes);
+  *error = "the program limits its memory of " + device_id_ + " to " +
+           InMiB(own_limit_bytes_) + " itself: " + InMiB(used) +
+           " are in use, and " + InMiB(bytes) + " more were asked for";
+  return false;
+}
+
+void DeviceMemory::LeaveRoom(uint64_t bytes) {
+  if (own_limit_bytes_ != 0) used_bytes_.fetch_sub(bytes);
+}
+
+uint64_t DeviceMemory::BytesAt(const void* address) const {
+  mets_buffer_info info = METS_BUFFER_INFO_INIT;
+  return api_.find(device_, address, &info) == METS_OK ? info.bytes : 0;
 }
 
 void DeviceMemory::Free(void* address) {
   if (forked()) return;
   held_.Erase(address);
   if (OpScope* scope = OpScope::Current()) scope->NoteFreed(address);
+  if (own_limit_bytes_ != 0) LeaveRoom(BytesAt(address));
   api_.free(device_, address, stream());
 }
 
-void DeviceMemory::HoldUntilNamed(void* address) {
+void DeviceMemory::HoldUntilNamed(void* address, const Reason& reason) {
   if (api_.set_mobility(device_, address, METS_HELD) == METS_OK) {
     held_.Insert(address);
+    ShowHeld(address, reason);
   }
 }
 
-void DeviceMemory::HoldForGood(void* address) {
+void DeviceMemory::HoldForGood(void* address, const Reason& reason) {
   held_.Erase(address);
+  ShowHeld(address, reason);
   if (api_.set_mobility(device_, address, METS_HELD) != METS_OK) {
     SayOnce(api_.last_error());
   }
@@ -121,6 +175,17 @@ void DeviceMemory::Remember(const void* address, uint64_t bytes) {
 void DeviceMemory::SayOnce(const std::string& text) {
   if (said_.exchange(true)) return;
   std::fprintf(stderr, "METS: %s\n", text.c_str());
+}
+
+void DeviceMemory::ShowHeld(const void* address, const Reason& reason) {
+  if (!shows_held_) return;
+  const uint64_t bytes = BytesAt(address);
+  if (bytes < kShownBytes) return;
+  const std::string what = std::string(reason.op) + ": " + reason.why;
+  std::lock_guard<std::mutex> lock(shown_mutex_);
+  if (!shown_.insert(what).second) return;
+  std::fprintf(stderr, "METS: holds %s: %s\n", InMiB(bytes).c_str(),
+               what.c_str());
 }
 
 }  // namespace mets

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "client/loader/mets_api.h"
@@ -18,7 +20,9 @@ namespace mets {
 // Mobility. What is allocated inside an op is movable; OpScope holds what turns
 // out not to be the op's output. What is allocated elsewhere is held. Both
 // kinds of held buffers become movable when an op names them (MakeMovable);
-// HoldForGood takes that back for ever.
+// HoldForGood takes that back for ever, and HoldAll for all. With
+// METS_TF_SHOW_HELD=1 stderr gets a line for each reason for which a large
+// buffer is held.
 //
 // fork. After ForkedChild() nothing of METS is used: Allocate returns kNotHere.
 class DeviceMemory {
@@ -47,9 +51,10 @@ class DeviceMemory {
   // Allocates, inside the current op of the thread when there is one. `align`:
   // a power of two, 0 for libmets' own. May block. kNotHere: the caller should
   // use other memory. kFailed: the text is in `error`, and was written to
-  // stderr once.
+  // stderr once. Not `needed`: the caller can do without, so that it waits for
+  // a moment only, and nobody hears of its failure.
   Result Allocate(uint64_t bytes, uint64_t align, void** address,
-                  std::string* error);
+                  std::string* error, bool needed = true);
 
   // REQUIRES: Owns(address). Nothing happens in a forked child.
   void Free(void* address);
@@ -65,14 +70,21 @@ class DeviceMemory {
   // The buffer at `address` (as allocated) is named by an op: makes it movable
   // if it was only waiting for that.
   void MakeMovable(void* address) {
-    if (held_.Erase(address)) {
+    if (held_.Erase(address) && !holds_all()) {
       api_.set_mobility(device_, address, METS_MOVABLE);
     }
   }
 
+  // Why a buffer is held: the type of the op, and what it did.
+  struct Reason {
+    const char* op;
+    const char* why;
+  };
   // Holds it until an op names it; for good: also when ops do.
-  void HoldUntilNamed(void* address);
-  void HoldForGood(void* address);
+  void HoldUntilNamed(void* address, const Reason& reason);
+  void HoldForGood(void* address, const Reason& reason);
+  // Holds all that is allocated from now on.
+  void HoldAll() { hold_all_.store(true, std::memory_order_relaxed); }
 
   const MetsApi& api() const { return api_; }
   mets_device* device() const { return device_; }
@@ -82,8 +94,13 @@ class DeviceMemory {
   // False after a fork or a failure of libmets.
   bool Stats(mets_stats_t* stats) const;
   void ResetPeak() { api_.reset_peak(device_); }
-  // What this job can have at most: its limit, else the pool.
-  uint64_t limit_bytes() const { return limit_bytes_; }
+  // What this process can have at most: its own limit, else the job's, else the
+  // pool.
+  uint64_t limit_bytes() const {
+    return own_limit_bytes_ != 0 ? own_limit_bytes_ : limit_bytes_;
+  }
+  // A limit that the program has set itself. REQUIRES: nothing is allocated.
+  void SetOwnLimit(uint64_t bytes) { own_limit_bytes_ = bytes; }
   uint64_t largest_allocation_bytes() const {
     return largest_.load(std::memory_order_relaxed);
   }
@@ -91,17 +108,30 @@ class DeviceMemory {
  private:
   DeviceMemory(const MetsApi& api, mets_device* device,
                const mets_device_info& info);
+  bool holds_all() const { return hold_all_.load(std::memory_order_relaxed); }
+  // Whether the program's own limit leaves room, which is then taken.
+  bool TakeRoom(uint64_t bytes, std::string* error);
+  void LeaveRoom(uint64_t bytes);
+  uint64_t BytesAt(const void* address) const;
+  Result Fail(const std::string& error, bool needed);
   void Remember(const void* address, uint64_t bytes);
   void SayOnce(const std::string& text);
+  void ShowHeld(const void* address, const Reason& reason);
 
   const MetsApi api_;
   mets_device* const device_;
   const std::string device_id_;
   const uint64_t threshold_bytes_;
   const uint64_t limit_bytes_;
+  uint64_t own_limit_bytes_ = 0;
+  std::atomic<uint64_t> used_bytes_{0};  // Where there is a limit of its own.
   std::atomic<mets_stream> stream_{nullptr};
   std::atomic<bool> forked_{false};
   std::atomic<bool> said_{false};
+  std::atomic<bool> hold_all_{false};
+  const bool shows_held_;
+  std::mutex shown_mutex_;
+  std::set<std::string> shown_;
   // All addresses ever given out lie in [lowest_, highest_).
   std::atomic<uintptr_t> lowest_{UINTPTR_MAX};
   std::atomic<uintptr_t> highest_{0};

@@ -92,6 +92,8 @@ class OpScope {
     if (op_ != nullptr) memory_->api().op_detach(op_);
   }
 
+  const char* type() const { return state_->type.c_str(); }
+
   // True when the op has nothing to do with METS so far.
   bool idle() const { return !begun_ && allocations_ == 0; }
   bool allocated() const { return allocations_ > 0; }

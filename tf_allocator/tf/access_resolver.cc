@@ -76,6 +76,10 @@ bool Announced(const AccessList& accesses, const void* address,
   return false;
 }
 
+const char* TypeOf(OpKernelContext* context) {
+  return context->op_kernel().type_string().c_str();
+}
+
 template <typename Visit>
 void VisitOutputs(OpKernelContext* context, Visit visit) {
   for (int i = 0; i < context->num_outputs(); ++i) {
@@ -154,7 +158,7 @@ void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
     void* buffer = BufferOf(*memory, *value.tensor);
     if (buffer == nullptr) continue;
     if (kept || !MayMove(*value.tensor)) {
-      memory->HoldForGood(buffer);
+      memory->HoldForGood(buffer, {TypeOf(context), "may keep its input"});
     } else {
       memory->MakeMovable(buffer);
     }
@@ -168,7 +172,7 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
     if (buffer == nullptr) return;
     const bool own = scope->NoteOutput(buffer);
     if (!MayMove(tensor)) {
-      memory->HoldForGood(buffer);
+      memory->HoldForGood(buffer, {TypeOf(context), "output with objects"});
       return;
     }
     if (own) return;
@@ -203,9 +207,9 @@ void SettleKeptOutputs(DeviceMemory* memory, OpKernelContext* context) {
     if (buffer == nullptr) return;
     const TensorBuffer* own = DMAHelper::buffer(&tensor);
     if (own->data() == buffer && own->RefCountIsOne() && MayMove(tensor)) {
-      memory->HoldUntilNamed(buffer);
+      memory->HoldUntilNamed(buffer, {TypeOf(context), "may keep its output"});
     } else {
-      memory->HoldForGood(buffer);
+      memory->HoldForGood(buffer, {TypeOf(context), "may keep its output"});
     }
   });
 }

@@ -43,10 +43,10 @@ absl::Status CpuFactory::CreateDevices(
     const tensorflow::SessionOptions& options, const std::string& name_prefix,
     std::vector<std::unique_ptr<tensorflow::Device>>* devices) {
   DeviceMemory* memory = nullptr;
-  if (!InForkedChild()) {
+  if (!InForkedChild() && !uses_gpus_(options)) {
     const Attempt& attempt = HostMemory(folder_);
     memory = attempt.memory;
-    if (memory == nullptr && !with_gpus_) {
+    if (memory == nullptr) {
       if (MetsRequired()) {
         return absl::FailedPreconditionError("METS: " + attempt.error +
                                              " (METS_REQUIRED is set)");

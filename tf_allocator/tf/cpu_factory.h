@@ -18,13 +18,16 @@ namespace mets {
 // The factory that replaces TensorFlow's own for "CPU". It connects to metsd
 // when the first device is created. When that fails, one line says so, and the
 // devices are TensorFlow's own; with METS_REQUIRED=1 creating devices fails
-// instead. Where METS has TensorFlow's GPUs too (`with_gpus`), it is well if
-// the daemon has no host device. In a forked child the devices are TensorFlow's
-// own. Thread-safe.
+// instead. In a forked child, and in a program that uses GPUs, the devices are
+// TensorFlow's own: copies to and from GPUs read host memory unseen.
+// Thread-safe.
 class CpuFactory : public tensorflow::DeviceFactory {
  public:
-  CpuFactory(std::string folder, bool with_gpus)
-      : folder_(std::move(folder)), with_gpus_(with_gpus) {}
+  // Whether the program that sets these options uses GPUs.
+  using UsesGpus = bool (*)(const tensorflow::SessionOptions& options);
+
+  CpuFactory(std::string folder, UsesGpus uses_gpus)
+      : folder_(std::move(folder)), uses_gpus_(uses_gpus) {}
 
   absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override;
   absl::Status CreateDevices(
@@ -39,7 +42,7 @@ class CpuFactory : public tensorflow::DeviceFactory {
                                       DeviceMemory* memory);
 
   const std::string folder_;
-  const bool with_gpus_;
+  const UsesGpus uses_gpus_;
   std::mutex mutex_;
   KernelTable table_;
   std::vector<std::pair<tensorflow::Allocator*, tensorflow::Allocator*>>

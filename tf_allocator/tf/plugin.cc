@@ -19,23 +19,30 @@ namespace {
 // 210.
 constexpr int kCpuPriority = 75;
 
-bool RegisterGpus() {
+bool UsesNoGpus(const tensorflow::SessionOptions&) { return false; }
+
 #ifdef METS_TF_CUDA
-  constexpr int kGpuPriority = 215;
-  if (!GpuProcessState::Install(OwnFolder())) return false;
+
+constexpr int kGpuPriority = 215;
+
+CpuFactory::UsesGpus RegisterGpus() {
+  if (!GpuProcessState::Install(OwnFolder())) return UsesNoGpus;
   tensorflow::DeviceFactory::Register("GPU", std::make_unique<GpuFactory>(),
                                       kGpuPriority,
                                       /*is_pluggable_device=*/false);
-  return true;
-#else
-  return false;
-#endif
+  return GpuFactory::Uses;
 }
 
+#else
+
+CpuFactory::UsesGpus RegisterGpus() { return UsesNoGpus; }
+
+#endif
+
 bool Register() {
-  const bool with_gpus = RegisterGpus();
+  const CpuFactory::UsesGpus uses_gpus = RegisterGpus();
   tensorflow::DeviceFactory::Register(
-      "CPU", std::make_unique<CpuFactory>(OwnFolder(), with_gpus), kCpuPriority,
+      "CPU", std::make_unique<CpuFactory>(OwnFolder(), uses_gpus), kCpuPriority,
       /*is_pluggable_device=*/false);
   return true;
 }

@@ -11,11 +11,15 @@
 namespace mets::ctl {
 namespace {
 
+// One with CUDA has headers of it, and needs a plug-in of its own.
 constexpr char kVersionOf[] =
     "import importlib.metadata as m\n"
+    "cuda = 'tensorflow/include/external/cuda_cudart'\n"
     "for p in ('tensorflow', 'tensorflow-cpu', 'tensorflow-intel'):\n"
-    "  try: print(m.version(p)); break\n"
-    "  except m.PackageNotFoundError: pass\n";
+    "  try: d = m.distribution(p)\n"
+    "  except m.PackageNotFoundError: continue\n"
+    "  has = d.locate_file(cuda).exists()\n"
+    "  print(d.version + ('-cuda' if has else '')); break\n";
 
 Finding SocketFinding(const std::string& run_dir, const std::string& name,
                       const std::string& use, Verdict otherwise) {

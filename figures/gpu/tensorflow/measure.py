@@ -72,6 +72,8 @@ class Lab:
         try:
             while not all([job.done() for job, _ in jobs]):
                 if time.monotonic() > deadline:
+                    for job, _ in jobs:
+                        job.show_stacks()
                     raise Failed("not done in time\n" + "\n".join(
                         f"{job.log.name}: {tail(job.log, 6)}"
                         for job, _ in jobs))

@@ -26,7 +26,8 @@ DeviceMemory& Memory() {
     MetsApi api;
     std::string error;
     if (!LoadMetsApi(FAKE_METS, &api, &error)) ADD_FAILURE() << error;
-    std::unique_ptr<DeviceMemory> opened = DeviceMemory::Open(api, nullptr, "host", &error);
+    std::unique_ptr<DeviceMemory> opened =
+        DeviceMemory::Open(api, nullptr, "host", &error);
     if (opened == nullptr) ADD_FAILURE() << error;
     return opened.release();
   }();
@@ -102,7 +103,7 @@ TEST_F(OpScopeTest, WhatAnOpKeepsIsHeldUntilAnotherNamesIt) {
   EXPECT_EQ(Info(buffer).mobility, METS_HELD);
   memory_.MakeMovable(buffer);
   EXPECT_EQ(Info(buffer).mobility, METS_MOVABLE);
-  memory_.HoldForGood(buffer);
+  memory_.HoldForGood(buffer, {"Test", "for good"});
   memory_.MakeMovable(buffer);
   EXPECT_EQ(Info(buffer).mobility, METS_HELD);
   Free(buffer);
@@ -166,6 +167,34 @@ TEST_F(OpScopeTest, AFailedAllocationHasMetsText) {
   EXPECT_NE(scope.failure().find("fake pool full"), std::string::npos);
 }
 
+TEST_F(OpScopeTest, NobodyHearsOfAFailureThatTheOpCanDoWithout) {
+  OpScope scope(&memory_, &state_);
+  scope.Enter();
+  void* address = nullptr;
+  std::string error;
+  EXPECT_EQ(memory_.Allocate(2 * kPool, 0, &address, &error, /*needed=*/false),
+            DeviceMemory::Result::kFailed);
+  scope.Leave();
+  EXPECT_FALSE(scope.failed());
+}
+
+TEST_F(OpScopeTest, AProgramsOwnLimitIsOfWhatItHasAtOnce) {
+  memory_.SetOwnLimit(3 * kMiB);
+  EXPECT_EQ(memory_.limit_bytes(), 3 * kMiB);
+  void* first = Allocate(2 * kMiB);
+  void* address = nullptr;
+  std::string error;
+  EXPECT_EQ(memory_.Allocate(2 * kMiB, 0, &address, &error),
+            DeviceMemory::Result::kFailed);
+  EXPECT_NE(error.find("to 3 MiB itself: 2 MiB are in use, and 2 MiB more"),
+            std::string::npos)
+      << error;
+  Free(first);
+  Free(Allocate(2 * kMiB));
+  memory_.SetOwnLimit(0);
+  EXPECT_EQ(memory_.limit_bytes(), kPool);
+}
+
 TEST_F(OpScopeTest, AnOpThatCannotHaveItsNeedFailsBeforeItRuns) {
   Need need;
   need.Add(2 * kPool);
@@ -190,6 +219,15 @@ TEST_F(OpScopeTest, AForkedChildAllocatesElsewhere) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// Last: it cannot be taken back.
+TEST_F(OpScopeTest, WhatIsHeldAltogetherDoesNotBecomeMovable) {
+  memory_.HoldAll();
+  void* buffer = RunOp(nullptr, kMiB, true);
+  memory_.MakeMovable(buffer);
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  Free(buffer);
 }
 
 TEST(AccessListTest, LongListsKeepTheirOrder) {

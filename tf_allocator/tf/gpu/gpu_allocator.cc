@@ -13,11 +13,21 @@ constexpr size_t kAlign = 256;
 }  // namespace
 
 void* GpuAllocator::AllocateRaw(size_t alignment, size_t bytes) {
+  return Allocate(alignment, bytes, /*needed=*/true);
+}
+
+void* GpuAllocator::AllocateRaw(
+    size_t alignment, size_t bytes,
+    const tensorflow::AllocationAttributes& attributes) {
+  return Allocate(alignment, bytes, attributes.retry_on_failure);
+}
+
+void* GpuAllocator::Allocate(size_t alignment, size_t bytes, bool needed) {
   if (bytes == 0) return nullptr;
   void* address = nullptr;
   std::string error;
-  const DeviceMemory::Result result =
-      memory_->Allocate(bytes, std::max(alignment, kAlign), &address, &error);
+  const DeviceMemory::Result result = memory_->Allocate(
+      bytes, std::max(alignment, kAlign), &address, &error, needed);
   return result == DeviceMemory::Result::kOk ? address : nullptr;
 }
 

@@ -16,13 +16,17 @@ namespace mets {
 // ends, as `memory` must.
 //
 // When METS has no memory to give, AllocateRaw returns nullptr, TensorFlow
-// raises ResourceExhausted, and the device adds METS' text to it.
+// raises ResourceExhausted, and the device adds METS' text to it. What is asked
+// for without retries (a convolution's workspace) the kernel can do without.
 class GpuAllocator : public tensorflow::Allocator {
  public:
   explicit GpuAllocator(DeviceMemory* memory) : memory_(memory) {}
 
   std::string Name() override { return "mets_gpu"; }
   void* AllocateRaw(size_t alignment, size_t bytes) override;
+  void* AllocateRaw(
+      size_t alignment, size_t bytes,
+      const tensorflow::AllocationAttributes& attributes) override;
   void DeallocateRaw(void* address) override;
 
   std::optional<tensorflow::AllocatorStats> GetStats() override;
@@ -34,6 +38,8 @@ class GpuAllocator : public tensorflow::Allocator {
   DeviceMemory* memory() const { return memory_; }
 
  private:
+  void* Allocate(size_t alignment, size_t bytes, bool needed);
+
   DeviceMemory* const memory_;
 };
 

@@ -66,4 +66,16 @@ void GpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
       });
 }
 
+void GpuDevice::CopyTensorInSameDevice(const tensorflow::Tensor* from,
+                                       tensorflow::Tensor* to,
+                                       const tensorflow::DeviceContext* context,
+                                       tensorflow::StatusCallback done) {
+  const AcceleratorDeviceInfo* info = tensorflow_accelerator_device_info();
+  const tensorflow::DeviceContext* announcing =
+      info == nullptr || info->default_context == nullptr
+          ? context
+          : info->default_context;
+  announcing->CopyTensorInSameDevice(from, this, to, std::move(done));
+}
+
 }  // namespace mets

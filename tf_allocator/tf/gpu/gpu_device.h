@@ -34,6 +34,10 @@ class GpuDevice : public tensorflow::BaseGPUDevice {
   void ComputeAsync(tensorflow::AsyncOpKernel* kernel,
                     tensorflow::OpKernelContext* context,
                     tensorflow::AsyncOpKernel::DoneCallback done) override;
+  void CopyTensorInSameDevice(const tensorflow::Tensor* from,
+                              tensorflow::Tensor* to,
+                              const tensorflow::DeviceContext* context,
+                              tensorflow::StatusCallback done) override;
 
  private:
   DeviceMemory* const memory_;

@@ -5,6 +5,7 @@
 #include "tf_allocator/tf/gpu/gpu_device.h"
 #include "tf_allocator/tf/gpu/gpu_process_state.h"
 #include "tf_allocator/tf/process_memory.h"
+#include "xla/stream_executor/gpu/gpu_init.h"
 
 namespace mets {
 namespace {
@@ -39,6 +40,14 @@ class PlainGpuDevice : public BaseGPUDevice {
 };
 
 }  // namespace
+
+bool GpuFactory::Uses(const tensorflow::SessionOptions& options) {
+  const auto& count = options.config.device_count();
+  const auto wanted = count.find("GPU");
+  if (wanted != count.end() && wanted->second == 0) return false;
+  return stream_executor::ValidateGPUMachineManager().ok() &&
+         stream_executor::GPUMachineManager()->VisibleDeviceCount() > 0;
+}
 
 absl::Status GpuFactory::CreateDevices(
     const tensorflow::SessionOptions& options, const std::string& name_prefix,

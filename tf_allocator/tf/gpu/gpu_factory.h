@@ -16,6 +16,10 @@ namespace mets {
 // devices fails instead.
 class GpuFactory : public tensorflow::BaseGPUDeviceFactory {
  public:
+  // Whether a program that sets these options uses GPUs: there are some, and it
+  // has not asked for none.
+  static bool Uses(const tensorflow::SessionOptions& options);
+
   absl::Status CreateDevices(
       const tensorflow::SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<tensorflow::Device>>* devices) override;

@@ -11,6 +11,15 @@ namespace {
 
 GpuProcessState* g_state = nullptr;
 
+// What the program allows itself of a GPU; 0: all.
+uint64_t OwnLimit(const tensorflow::GPUOptions& options, size_t total_bytes) {
+  bool limited = options.per_process_gpu_memory_fraction() > 0;
+  for (const auto& gpu : options.experimental().virtual_devices()) {
+    limited |= gpu.memory_limit_mb_size() > 0;
+  }
+  return limited ? total_bytes : 0;
+}
+
 }  // namespace
 
 bool GpuProcessState::Install(const std::string& folder) {
@@ -32,7 +41,7 @@ std::string GpuProcessState::error() {
   return g_state->error_;
 }
 
-GpuAllocator* GpuProcessState::Make(tsl::TfDeviceId id) {
+GpuAllocator* GpuProcessState::Make(tsl::TfDeviceId id, uint64_t limit_bytes) {
   const std::string name = "GPU:" + std::to_string(id.value());
   tsl::PlatformDeviceId platform_id;
   std::string uuid, error;
@@ -42,10 +51,20 @@ GpuAllocator* GpuProcessState::Make(tsl::TfDeviceId id) {
   } else if (CudaDeviceId(kCudaDriver, platform_id.value(), &uuid, &error)) {
     memory = OpenMemory(folder_, uuid.c_str(), "cuda", &error);
   }
-  if (memory != nullptr) return new GpuAllocator(memory);
+  if (memory != nullptr) {
+    memory->SetOwnLimit(limit_bytes);
+    return new GpuAllocator(memory);
+  }
   error_ = error;
   if (!MetsRequired()) SayWithoutMets(name, error);
   return nullptr;
+}
+
+void GpuProcessState::HoldIfSeveral() {
+  if (allocators_.size() < 2) return;
+  for (const auto& [id, allocator] : allocators_) {
+    if (allocator != nullptr) allocator->memory()->HoldAll();
+  }
 }
 
 tensorflow::Allocator* GpuProcessState::GetGPUAllocator(
@@ -59,7 +78,9 @@ tensorflow::Allocator* GpuProcessState::GetGPUAllocator(
   std::lock_guard<std::mutex> lock(mutex_);
   auto it = allocators_.find(id.value());
   if (it == allocators_.end()) {
-    it = allocators_.emplace(id.value(), Make(id)).first;
+    GpuAllocator* made = Make(id, OwnLimit(options, total_bytes));
+    it = allocators_.emplace(id.value(), made).first;
+    HoldIfSeveral();
   }
   return it->second != nullptr ? it->second : stock;
 }

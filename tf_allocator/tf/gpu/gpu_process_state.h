@@ -14,7 +14,10 @@ namespace mets {
 
 // TensorFlow's own, except that each GPU which the daemon has gets memory of
 // METS. A GPU that it has not, and all when there is no daemon, keep
-// TensorFlow's allocator, and one line says so. Thread-safe.
+// TensorFlow's allocator, and one line says so. A limit that the program sets
+// (of a logical device, or a fraction) is kept. In a process with several GPUs,
+// logical ones too, all buffers are held, because copies between them are not
+// seen. Thread-safe.
 class GpuProcessState : public tensorflow::GPUProcessState {
  public:
   // Makes one the process's, with libmets in `folder`. False when TensorFlow
@@ -32,7 +35,8 @@ class GpuProcessState : public tensorflow::GPUProcessState {
 
  private:
   explicit GpuProcessState(std::string folder) : folder_(std::move(folder)) {}
-  GpuAllocator* Make(tsl::TfDeviceId id);
+  GpuAllocator* Make(tsl::TfDeviceId id, uint64_t limit_bytes);
+  void HoldIfSeveral();
 
   const std::string folder_;
   std::mutex mutex_;
