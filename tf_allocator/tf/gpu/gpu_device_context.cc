@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "tensorflow/core/common_runtime/dma_helper.h"
-#include "tensorflow/core/platform/stream_executor.h"
 
 namespace mets {
 
@@ -11,14 +10,6 @@ using tensorflow::Device;
 using tensorflow::GPUDeviceContext;
 using tensorflow::StatusCallback;
 using tensorflow::Tensor;
-
-namespace {
-
-mets_stream HandleOf(const stream_executor::Stream* stream) {
-  return stream->platform_specific_handle().stream;
-}
-
-}  // namespace
 
 GpuDeviceContext::GpuDeviceContext(const GPUDeviceContext& stock,
                                    DeviceMemory* memory)
@@ -29,9 +20,7 @@ GpuDeviceContext::GpuDeviceContext(const GPUDeviceContext& stock,
       memory_(memory) {}
 
 bool GpuDeviceContext::Begin(const Tensor* read, const Tensor* written,
-                             mets_stream stream, StatusCallback* done,
-                             mets_op** op) const {
-  *op = nullptr;
+                             StatusCallback* done) const {
   mets_access accesses[2];
   size_t count = 0;
   for (const Tensor* tensor : {read, written}) {
@@ -42,48 +31,47 @@ bool GpuDeviceContext::Begin(const Tensor* read, const Tensor* written,
   }
   if (count == 0 || memory_->forked()) return true;
   const MetsApi& api = memory_->api();
+  mets_op* op = nullptr;
   api.op_name(memory_->device(), "Copy");
-  const mets_status status =
-      api.op_begin(memory_->device(), stream, accesses, count, 0, op);
-  if (status == METS_OK) return true;
-  (*done)(
-      absl::ResourceExhaustedError(std::string("METS: ") + api.last_error()));
-  return false;
+  if (api.op_begin(memory_->device(), memory_->stream(), accesses, count, 0,
+                   &op) != METS_OK) {
+    (*done)(
+        absl::ResourceExhaustedError(std::string("METS: ") + api.last_error()));
+    return false;
+  }
+  // The copy may end on another thread, which allocates for itself.
+  api.op_detach(op);
+  // It has been made then, so that the copy's own stream need not be named:
+  // libmets would order each later use of the slab after that stream.
+  *done = [this, op, done = std::move(*done)](const absl::Status& status) {
+    memory_->api().op_end(op, memory_->stream());
+    done(status);
+  };
+  return true;
 }
 
-// The stock functions put the copy on the stream before they return. The op
-// ends then, not when the copy has been made: its callback may have to wait for
-// threads that wait for this job's next turn.
 void GpuDeviceContext::CopyCPUTensorToDevice(const Tensor* from, Device* device,
                                              Tensor* to, StatusCallback done,
                                              bool sync_dst_compute) const {
-  const mets_stream stream = HandleOf(host_to_device_stream());
-  mets_op* op;
-  if (!Begin(nullptr, to, stream, &done, &op)) return;
+  if (!Begin(nullptr, to, &done)) return;
   GPUDeviceContext::CopyCPUTensorToDevice(from, device, to, std::move(done),
                                           sync_dst_compute);
-  End(op, stream);
 }
 
 void GpuDeviceContext::CopyDeviceTensorToCPU(const Tensor* from,
                                              absl::string_view edge_name,
                                              Device* device, Tensor* to,
                                              StatusCallback done) {
-  const mets_stream stream = HandleOf(device_to_host_stream());
-  mets_op* op;
-  if (!Begin(from, nullptr, stream, &done, &op)) return;
+  if (!Begin(from, nullptr, &done)) return;
   GPUDeviceContext::CopyDeviceTensorToCPU(from, edge_name, device, to,
                                           std::move(done));
-  End(op, stream);
 }
 
 void GpuDeviceContext::CopyTensorInSameDevice(const Tensor* from,
                                               Device* device, Tensor* to,
                                               StatusCallback done) const {
-  mets_op* op;
-  if (!Begin(from, to, memory_->stream(), &done, &op)) return;
+  if (!Begin(from, to, &done)) return;
   GPUDeviceContext::CopyTensorInSameDevice(from, device, to, std::move(done));
-  End(op, memory_->stream());
 }
 
 }  // namespace mets

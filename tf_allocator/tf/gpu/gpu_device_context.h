@@ -29,15 +29,11 @@ class GpuDeviceContext : public tensorflow::GPUDeviceContext {
                               tensorflow::StatusCallback done) const override;
 
  private:
-  // Begins an op on the tensors, of which either may be null, whose work will
-  // be on `stream`. True: the copy may be made, and then op_end called on that
-  // stream. False: `*done` has been called.
+  // Begins an op on the tensors, of which either may be null. True: the copy
+  // may be made, with `*done`, which ends the op. False: `*done` has been
+  // called.
   bool Begin(const tensorflow::Tensor* read, const tensorflow::Tensor* written,
-             mets_stream stream, tensorflow::StatusCallback* done,
-             mets_op** op) const;
-  void End(mets_op* op, mets_stream stream) const {
-    if (op != nullptr) memory_->api().op_end(op, stream);
-  }
+             tensorflow::StatusCallback* done) const;
 
   DeviceMemory* const memory_;
 };
