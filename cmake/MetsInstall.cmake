@@ -21,6 +21,19 @@ if(METS_WITH_TENSORFLOW)
 endif()
 install(DIRECTORY client/python/mets DESTINATION ${METS_INSTALL_LIBDIR}/python
         FILES_MATCHING PATTERN "*.py")
+# The operator speed-up tool; its copy in the build folder uses the sources.
+set(METS_OPSPEEDUP_FOLDER ${CMAKE_SOURCE_DIR}/figures)
+configure_file(figures/opspeedup/mets-opspeedup.in
+               ${CMAKE_BINARY_DIR}/bin/mets-opspeedup @ONLY)
+set(METS_OPSPEEDUP_FOLDER "$here/../${METS_INSTALL_LIBDIR}/python")
+configure_file(figures/opspeedup/mets-opspeedup.in
+               ${CMAKE_BINARY_DIR}/opspeedup/mets-opspeedup @ONLY)
+install(PROGRAMS ${CMAKE_BINARY_DIR}/opspeedup/mets-opspeedup
+        DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY figures/opspeedup
+        DESTINATION ${METS_INSTALL_LIBDIR}/python
+        FILES_MATCHING PATTERN "*.py")
+
 install(FILES client/include/mets/mets.h client/include/mets/mets.hpp
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mets)
 

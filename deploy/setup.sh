@@ -13,6 +13,8 @@ PACKAGES=(
   nlohmann-json3-dev liblzma-dev libcpp-httplib-dev libncurses-dev tmux
 )
 PYTHON_PACKAGES=(tensorflow-cpu==2.21.0 "scikit-learn>=1.5")
+# What only tests need.
+TEST_PYTHON_PACKAGES=(tensorboard==2.20.0 "pandas>=2.2" matplotlib==3.9.2)
 
 # CUDA's header, for machines without the toolkit. A licence text comes with it.
 CUDA_HEADERS=nvidia-cuda-runtime==13.0.96
@@ -65,6 +67,15 @@ setup_venv() {
   "$python" -m venv "$VENV"
   "$VENV/bin/pip" install -q --disable-pip-version-check "${PYTHON_PACKAGES[@]}"
   echo "$want" > "$VENV/mets-packages"
+}
+
+# What tests need in it besides.
+setup_test_packages() {
+  local want="${TEST_PYTHON_PACKAGES[*]}"
+  [ "$(cat "$VENV/mets-test-packages" 2> /dev/null)" = "$want" ] && return
+  say "installing into $VENV: $want"
+  "$VENV/bin/pip" install -q --disable-pip-version-check "${TEST_PYTHON_PACKAGES[@]}"
+  echo "$want" > "$VENV/mets-test-packages"
 }
 
 # cuda.h in the build folder, unless there is a toolkit. Without it METS is built

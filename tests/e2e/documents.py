@@ -7,7 +7,8 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-GUIDES = ("install", "first_shared_job", "tune", "upgrade", "troubleshoot")
+GUIDES = ("install", "first_shared_job", "tune", "upgrade", "troubleshoot",
+          "operator_speedups")
 
 
 def commands(guide, kind=""):
@@ -16,3 +17,9 @@ def commands(guide, kind=""):
     blocks = re.findall(rf"^```sh{' ' + kind if kind else ''}\n(.*?)^```$",
                         text, re.M | re.S)
     return [line for block in blocks for line in block.splitlines() if line]
+
+
+def programs(guide):
+    """{name: text} of the blocks whose first line is ```python NAME."""
+    text = (ROOT / "docs" / f"{guide}.md").read_text()
+    return dict(re.findall(r"^```python (\S+)\n(.*?)^```$", text, re.M | re.S))

@@ -77,6 +77,15 @@ class Documents(unittest.TestCase):
         said = "".join(map(self.run_line, documents.commands("troubleshoot")))
         self.assertIn("status.json", said)
 
+    def test_operator_speedups(self):
+        self.start_daemon()
+        for name, text in documents.programs("operator_speedups").items():
+            pathlib.Path(self.folder, name).write_text(text)
+        for line in documents.commands("operator_speedups"):
+            self.run_line(line)
+        said = pathlib.Path(self.folder, "operators.md").read_text()
+        self.assertRegex(said, r"`_?(Fused)?Conv2D` \| 5 \|.*\| 5 \|")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

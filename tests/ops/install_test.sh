@@ -10,6 +10,7 @@ DESTDIR="$work" cmake --install "$BUILD" > /dev/null
 root="$work$PREFIX"
 for file in bin/metsd bin/metsctl bin/mets-sim bin/mets-bench-worker \
   lib/mets/libmets.so lib/mets/libmets_torch.so lib/mets/python/mets/torch.py \
+  bin/mets-opspeedup lib/mets/python/opspeedup/wire.py \
   include/mets/mets.h etc/mets/metsd.toml lib/systemd/system/metsd.service \
   lib/sysusers.d/mets.conf lib/tmpfiles.d/mets.conf share/doc/mets/metsd.toml \
   share/doc/mets/failure_model.md share/mets/prometheus/alerts.yml \

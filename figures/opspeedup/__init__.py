@@ -1,0 +1,1 @@
+"""Operators of two recorded runs side by side: what mets-opspeedup does."""
