@@ -52,6 +52,10 @@ class ForwardingMapDriver : public MapDriver {
                            absl::Span<const ChunkHandle> chunks) override {
     return inner_->AllowAccess(range, chunks);
   }
+  absl::Status SetReadOnly(char* range, absl::Span<const ChunkHandle> chunks,
+                           bool read_only) override {
+    return inner_->SetReadOnly(range, chunks, read_only);
+  }
 
   absl::StatusOr<Fence> CopyOut(char* range,
                                 absl::Span<const ChunkHandle> chunks,

@@ -105,6 +105,13 @@ class MapDriver {
   virtual absl::Status AllowAccess(char* range,
                                    absl::Span<const ChunkHandle> chunks) = 0;
 
+  // Makes a mapped range read-only, or writable again: the program's writes
+  // fault meanwhile (CUDA: only where the driver can do that, which is no
+  // error). Undone by Unmap. REQUIRES: the range is not blocked.
+  virtual absl::Status SetReadOnly(char* range,
+                                   absl::Span<const ChunkHandle> chunks,
+                                   bool read_only) = 0;
+
   // --- copies -------------------------------------------------------------
 
   // Copies the first `size` bytes of a mapped (perhaps blocked) range to

@@ -121,6 +121,28 @@ TEST_P(MapDriverContract, OnlySizeBytesMoveAndSlotsMayBeInPieces) {
   ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
 }
 
+TEST_P(MapDriverContract, ReadOnlyRangeIsReadUntilItIsUnmapped) {
+  const Buffer b = MakeBuffer({large_, small_});
+  const std::string bytes = Fill(b, 9);
+  ASSERT_TRUE(map_->SetReadOnly(b.range, b.chunks, true).ok());
+  EXPECT_TRUE(Read(b) == bytes);
+  if (GetParam().is_host) {
+    EXPECT_FALSE(IsWritable(b.range));
+    EXPECT_FALSE(IsWritable(b.range + b.size.count() - 1));
+  }
+  ASSERT_TRUE(map_->SetReadOnly(b.range, b.chunks, false).ok());
+  const std::string changed = Overwrite(b, 10);
+  EXPECT_TRUE(Read(b) == changed);
+  ASSERT_TRUE(map_->SetReadOnly(b.range, b.chunks, true).ok());
+  ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
+  ASSERT_TRUE(map_->Map(b.range, b.chunks).ok());
+  EXPECT_TRUE(Read(b) == changed);
+  const std::string again = Overwrite(b, 11);
+  EXPECT_TRUE(Read(b) == again);
+  ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
+  EXPECT_FALSE(map_->SetReadOnly(b.range, b.chunks, true).ok());
+}
+
 TEST_P(MapDriverContract, BlockedRangeCannotBeWrittenButCopied) {
   const Buffer b = MakeBuffer({large_, small_});
   const std::string bytes = Fill(b, 7);

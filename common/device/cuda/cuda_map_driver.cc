@@ -204,6 +204,24 @@ absl::Status CudaMapDriver::AllowAccess(char* range, Handles handles) {
   return Move(range, handles, range, range).status();
 }
 
+absl::Status CudaMapDriver::SetReadOnly(char* range, Handles handles,
+                                        bool read_only) {
+  const CudaContext::Scope scope(*context_);
+  METS_RETURN_IF_ERROR(scope.status());
+  METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
+                        Move(range, handles, range, range));
+  if (chunks.chunks.empty()) return absl::OkStatus();
+  const CUdeviceptr begin = DevicePointer(range);
+  if (read_only) {
+    CUmemAccessDesc access = access_;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    if (api_.cuMemSetAccess(begin, chunks.size.count(), &access, 1).ok()) {
+      return absl::OkStatus();
+    }
+  }
+  return api_.cuMemSetAccess(begin, chunks.size.count(), &access_, 1);
+}
+
 absl::StatusOr<Fence> CudaMapDriver::CopyOut(char* range, Handles handles,
                                              absl::Span<const ExtentPiece> slot,
                                              Bytes size, StreamHandle stream) {

@@ -69,6 +69,8 @@ class CudaMapDriver : public MapDriver {
                            absl::Span<const ChunkHandle> chunks) override;
   absl::Status AllowAccess(char* range,
                            absl::Span<const ChunkHandle> chunks) override;
+  absl::Status SetReadOnly(char* range, absl::Span<const ChunkHandle> chunks,
+                           bool read_only) override;
 
   absl::StatusOr<Fence> CopyOut(char* range,
                                 absl::Span<const ChunkHandle> chunks,

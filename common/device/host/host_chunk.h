@@ -50,6 +50,11 @@ class HostChunk {
   bool accessible() const {
     return accessible_.load(std::memory_order_acquire);
   }
+  // There, the program may only read.
+  bool read_only() const { return read_only_.load(std::memory_order_acquire); }
+  void set_read_only(bool value) {
+    read_only_.store(value, std::memory_order_release);
+  }
   void set_place(char* range, bool accessible) {
     range_.store(range, std::memory_order_release);
     accessible_.store(accessible, std::memory_order_release);
@@ -75,6 +80,7 @@ class HostChunk {
   std::atomic<bool> populated_ = false;
   std::atomic<char*> range_ = nullptr;
   std::atomic<bool> accessible_ = false;
+  std::atomic<bool> read_only_ = false;
 };
 
 }  // namespace mets

@@ -4,6 +4,9 @@
 //  * where it is not accessible, its place in the range is PROT_NONE.
 #include "common/device/host/host_map_driver.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,6 +14,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 
 namespace mets {
@@ -148,6 +152,25 @@ absl::Status HostMapDriver::AllowAccess(char* range,
   return MakeAccessible(range, chunks);
 }
 
+absl::Status HostMapDriver::SetReadOnly(char* range,
+                                        absl::Span<const ChunkHandle> handles,
+                                        bool read_only) {
+  METS_ASSIGN_OR_RETURN(Chunks chunks, Resolve(range, handles, range));
+  return Protect(range, chunks, read_only);
+}
+
+absl::Status HostMapDriver::Protect(char* range, const Chunks& chunks,
+                                    bool read_only) {
+  const int access = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+  const Bytes size = TotalSize(chunks);
+  if (mprotect(range, size.count(), access) != 0) {
+    return ErrnoToStatus(
+        errno, absl::StrCat("change the access of ", FormatBytes(size)));
+  }
+  for (HostChunk* chunk : chunks) chunk->set_read_only(read_only);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Fence> HostMapDriver::CopyOut(
     char* range, absl::Span<const ChunkHandle> handles,
     absl::Span<const ExtentPiece> slot, Bytes size, StreamHandle stream) {
@@ -230,6 +253,10 @@ absl::Status HostMapDriver::MakeAccessible(char* range, const Chunks& chunks) {
 absl::Status HostMapDriver::MakeInaccessible(char* range,
                                              const Chunks& chunks) {
   if (chunks.empty() || !chunks.front()->accessible()) return absl::OkStatus();
+  // Page tables travel with their access.
+  if (chunks.front()->read_only()) {
+    METS_RETURN_IF_ERROR(Protect(range, chunks, false));
+  }
   // Until Clear, the range keeps its mappings: an error leaves them usable.
   char* place = range;
   for (HostChunk* chunk : chunks) {

@@ -74,6 +74,8 @@ class HostMapDriver : public MapDriver {
                            absl::Span<const ChunkHandle> chunks) override;
   absl::Status AllowAccess(char* range,
                            absl::Span<const ChunkHandle> chunks) override;
+  absl::Status SetReadOnly(char* range, absl::Span<const ChunkHandle> chunks,
+                           bool read_only) override;
 
   absl::StatusOr<Fence> CopyOut(char* range,
                                 absl::Span<const ChunkHandle> chunks,
@@ -106,6 +108,7 @@ class HostMapDriver : public MapDriver {
                                  absl::Span<const ChunkHandle> chunks,
                                  char* owner);
   absl::Status MakeAccessible(char* range, const Chunks& chunks);
+  absl::Status Protect(char* range, const Chunks& chunks, bool read_only);
   absl::Status MakeInaccessible(char* range, const Chunks& chunks);
   absl::Status FillAndMap(char* range, const Chunks& chunks,
                           const std::vector<Piece>& slot);

@@ -258,12 +258,14 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size,
   FAKE_BEGIN(cuMemSetAccess);
   const std::vector<CUdeviceptr> whole = WholeMappings(address, size);
   if (whole.empty() || count != 1 ||
-      access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+      (access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+       access->flags != CU_MEM_ACCESS_FLAGS_PROT_READ)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  const bool writes = access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   for (CUdeviceptr place : whole) {
     Mapping& mapping = S().mappings[place];
-    mmap(Pointer(place), mapping.size, PROT_READ | PROT_WRITE,
+    mmap(Pointer(place), mapping.size, PROT_READ | (writes ? PROT_WRITE : 0),
          MAP_SHARED | MAP_FIXED, mapping.fd, 0);
     mapping.accessible = true;
   }
