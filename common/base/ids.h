@@ -41,6 +41,7 @@ using SlotId = Id<struct SlotTag>;        // Unique within an epoch.
 using BufferId = Id<struct BufferTag>;    // Unique within a session.
 using RequestId = Id<struct RequestTag>;  // Unique within a session.
 using OrderId = Id<struct OrderTag>;      // Unique within an epoch.
+using ShareId = Id<struct ShareTag>;      // Unique within an epoch.
 using Epoch = Id<struct EpochTag>;        // One daemon start.
 
 }  // namespace mets

@@ -1,30 +1,11 @@
 #include "common/base/job_name.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
+#include "common/base/plain_name.h"
 
 namespace mets {
-namespace {
-
-constexpr size_t kMaxLength = 63;
-
-bool IsAllowed(char c) {
-  return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
-}
-
-}  // namespace
 
 absl::Status ValidateJobName(absl::string_view name) {
-  bool valid = !name.empty() && name.size() <= kMaxLength;
-  for (char c : name) valid = valid && IsAllowed(c);
-  if (valid) return absl::OkStatus();
-  const bool cut = name.size() > kMaxLength + 1;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "bad job name '", absl::CHexEscape(name.substr(0, kMaxLength + 1)),
-      cut ? "…" : "", "' (", name.size(),
-      " characters): a job name has 1 to 63 characters from A-Z, a-z, 0-9, "
-      "'.', '_' and '-'"));
+  return ValidatePlainName("job", name);
 }
 
 }  // namespace mets

@@ -12,6 +12,8 @@ bool ChangesHoldings(const core::Input& input) {
          std::holds_alternative<core::SessionEnded>(input) ||
          std::holds_alternative<core::ExpectedSessionGone>(input) ||
          std::holds_alternative<core::Release>(input) ||
+         std::holds_alternative<core::AttachShare>(input) ||
+         std::holds_alternative<core::DetachShare>(input) ||
          std::holds_alternative<core::Snapshot>(input) ||
          std::holds_alternative<core::OrderDone>(input);
 }

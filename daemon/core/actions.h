@@ -62,6 +62,25 @@ struct Deny {
   std::string advice;
   bool impossible = false;
 };
+enum class ShareOutcome {
+  kDone,
+  kBad,      // What was asked for makes no sense.
+  kUnknown,  // No such share in the session's domain.
+  kExists,   // There is one; or the session has it.
+  kRefused,  // Its size or checksum is another, or there are too many.
+};
+// The answer to PublishShare and AttachShare.
+struct ShareAnswer {
+  SessionId session;
+  RequestId request;
+  ShareOutcome outcome = ShareOutcome::kDone;
+  std::string reason;  // Unless it is done; the rest is empty then.
+  ShareId share;
+  Bytes bytes;
+  std::string checksum;
+  std::vector<ChunkRef> chunks;
+  std::vector<ChunkRef> new_to_session;  // Their descriptors go first.
+};
 struct ExtentRef {
   ExtentId id;
   Bytes size;
@@ -143,7 +162,7 @@ struct JobLimitSet {
 using SessionAction =
     std::variant<Welcome, Refuse, DeviceReady, Grant, Regrant, Deny, EvictOrder,
                  PlanOrder, TrimOrder, ForgetOrder, GateOrder, LimitsChanged,
-                 SendNotice, SendBye, JobLimitSet>;
+                 SendNotice, SendBye, JobLimitSet, ShareAnswer>;
 
 // ---- actions to memory ------------------------------------------------------
 

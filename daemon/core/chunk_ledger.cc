@@ -134,6 +134,10 @@ bool ChunkLedger::Grant(ChunkId id, SessionId session) {
   Move(chunk, ChunkState::kGranted);
   chunk.request = 0;
   chunk.holder = session;
+  return AddKnower(chunk, session);
+}
+
+bool ChunkLedger::AddKnower(Chunk& chunk, SessionId session) {
   for (Chunk::Knower& knower : chunk.knowers) {
     if (knower.session != session) continue;
     return !std::exchange(knower.certain, true);
@@ -144,6 +148,20 @@ bool ChunkLedger::Grant(ChunkId id, SessionId session) {
 
 void ChunkLedger::Release(ChunkId id) {
   Move(Get(id, ChunkState::kGranted), ChunkState::kFree);
+}
+
+void ChunkLedger::Share(ChunkId id) {
+  Chunk& chunk = Get(id, ChunkState::kGranted);
+  Move(chunk, ChunkState::kShared);
+  chunk.holder = SessionId();
+}
+
+void ChunkLedger::Unshare(ChunkId id) {
+  Move(Get(id, ChunkState::kShared), ChunkState::kFree);
+}
+
+bool ChunkLedger::Know(ChunkId id, SessionId session) {
+  return AddKnower(Get(id, ChunkState::kShared), session);
 }
 
 void ChunkLedger::Drain(ChunkId id) {

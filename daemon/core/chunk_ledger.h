@@ -21,11 +21,12 @@ enum class ChunkState {
   kFree,        // Exists; nobody uses it. Stays in its domain.
   kReserved,    // Free, but promised to a request.
   kGranted,     // A session's.
+  kShared,      // Of a share, which several sessions may have mapped.
   kDraining,    // To be destroyed once every session has forgotten it.
   kDestroying,  // The driver is destroying it.
   kLost,        // The driver could not destroy it: its bytes never come back.
 };
-inline constexpr int kChunkStates = 7;
+inline constexpr int kChunkStates = 8;
 
 // One chunk. Owned by its ledger, which alone changes it.
 struct Chunk {
@@ -101,6 +102,12 @@ class ChunkLedger {
   bool Grant(ChunkId id, SessionId session);
   // A granted chunk is free again.
   void Release(ChunkId id);
+  // A granted chunk becomes a share's; and is free again.
+  void Share(ChunkId id);
+  void Unshare(ChunkId id);
+  // `session` is to have a shared chunk's descriptor. True when it must be
+  // sent.
+  bool Know(ChunkId id, SessionId session);
 
   // --- destruction -----------------------------------------------------------
   // A free chunk is to be destroyed.
@@ -133,6 +140,7 @@ class ChunkLedger {
   using FreeLists = std::vector<std::vector<const Chunk*>>;
 
   Chunk& Get(ChunkId id, ChunkState expected);
+  static bool AddKnower(Chunk& chunk, SessionId session);
   void Move(Chunk& chunk, ChunkState state);
   void Erase(Chunk& chunk);
   void AddFree(Chunk& chunk);

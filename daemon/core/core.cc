@@ -18,6 +18,7 @@
 #include "daemon/core/retirement.h"
 #include "daemon/core/scheduling/gate_keeper.h"
 #include "daemon/core/session_intake.h"
+#include "daemon/core/shares/share_intake.h"
 #include "daemon/core/snapshot_intake.h"
 #include "daemon/core/state.h"
 #include "daemon/core/status_report.h"
@@ -39,6 +40,7 @@ class Core::Impl {
         plans_(&state_, &swap_),
         reports_(&state_, &swap_, &plans_),
         sessions_(&state_, &retirement_),
+        shares_(&state_),
         snapshots_(&state_, &reports_, &retirement_),
         steps_(&state_),
         gates_(&state_, &reclaimer_),
@@ -96,6 +98,8 @@ class Core::Impl {
   static bool MattersToTurns(const Input& input) {
     return std::holds_alternative<BufferChanges>(input) ||
            std::holds_alternative<Snapshot>(input) ||
+           std::holds_alternative<PublishShare>(input) ||
+           std::holds_alternative<DetachShare>(input) ||
            std::holds_alternative<AttachDevice>(input) ||
            std::holds_alternative<PauseJob>(input) ||
            std::holds_alternative<SessionLost>(input) ||
@@ -131,6 +135,9 @@ class Core::Impl {
   void Take(const OrderDone& i) { reports_.OnOrderDone(i); }
   void Take(const BufferChanges& i) { reports_.OnBufferChanges(i); }
   void Take(const Snapshot& i) { snapshots_.OnSnapshot(i); }
+  void Take(const PublishShare& i) { shares_.OnPublish(i); }
+  void Take(const AttachShare& i) { shares_.OnAttach(i); }
+  void Take(const DetachShare& i) { shares_.OnDetach(i); }
   void Take(const Forgotten& i) { retirement_.OnForgotten(i); }
   void Take(const ChunkDestroyed& i) { retirement_.OnChunkDestroyed(i); }
   void Take(const ExtentDestroyed& i) { retirement_.OnExtentDestroyed(i); }
@@ -200,6 +207,7 @@ class Core::Impl {
   PlanKeeper plans_;
   ReportIntake reports_;
   SessionIntake sessions_;
+  ShareIntake shares_;
   SnapshotIntake snapshots_;
   StepIntake steps_;
   GateKeeper gates_;

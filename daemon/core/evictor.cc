@@ -72,7 +72,7 @@ Bytes Evictor::Allowance(const Session& session, const ReclaimGoal& goal,
   const bool named = share != round->shares.end();
   if (named && share->second.buffers.size() >= kMostCandidates) return Bytes();
   // A client cannot give more than it has, whatever it says.
-  const Bytes has = session.holdings[goal.device].bytes() -
+  const Bytes has = session.holdings[goal.device].own() -
                     (named ? share->second.named : Bytes());
   return std::min(it->second, has);
 }

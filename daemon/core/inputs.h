@@ -129,6 +129,37 @@ struct Snapshot {
   Bytes orphan_swap;
   Totals totals;
   bool last = false;
+  std::vector<HeldShare> shares;  // Of any epoch.
+  // Of this epoch, that it has asked to publish without an answer: they may be
+  // a share's by now.
+  std::vector<ChunkId> publishing;
+};
+// The chunks of a buffer become a share. Answered by ShareAnswer; the same for
+// the same thing asked again.
+struct PublishShare {
+  SessionId session;
+  RequestId request;
+  std::string device;
+  std::string name;
+  std::string checksum;
+  Bytes bytes;
+  std::vector<ChunkId> chunks;
+};
+// The session maps a share, too. Answered by ShareAnswer.
+struct AttachShare {
+  SessionId session;
+  RequestId request;
+  std::string device;
+  std::string name;
+  std::string checksum;  // It must have; empty: any.
+  Bytes bytes;           // It must have; zero: any.
+};
+// It has unmapped it.
+struct DetachShare {
+  SessionId session;
+  std::string device;
+  ShareId share;
+  Epoch epoch;  // As HeldShare's.
 };
 // The session's step, in parts: the ops and buffers of the parts follow one
 // another. It takes the place of the one before.
@@ -235,10 +266,10 @@ using Input =
     std::variant<SessionOpened, SessionLost, SessionResumed, SessionEnded,
                  ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
                  Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
-                 StepSeen, StepProgress, StepNeed, TurnWanted, TurnEnded,
-                 SetJobLimit, DrainDevice, PauseJob, EvictJob, KillJob,
-                 PlanMade, ChunkCreated, ChunkDestroyed, ExtentCreated,
-                 ExtentDestroyed, Tick, Stop>;
+                 PublishShare, AttachShare, DetachShare, StepSeen, StepProgress,
+                 StepNeed, TurnWanted, TurnEnded, SetJobLimit, DrainDevice,
+                 PauseJob, EvictJob, KillJob, PlanMade, ChunkCreated,
+                 ChunkDestroyed, ExtentCreated, ExtentDestroyed, Tick, Stop>;
 
 }  // namespace mets::core
 

@@ -18,6 +18,9 @@ absl::Status Broken(const Parts&... parts) {
 absl::Status CheckHoldings(const State& state, size_t index) {
   const ChunkLedger& ledger = state.devices[index].ledger;
   Bytes granted, orphan;
+  for (const auto& [key, share] : state.devices[index].shares.all()) {
+    if (share.orphan()) orphan += share.size;
+  }
   for (const auto& [id, session] : state.sessions.all()) {
     const Holding& holding = session.holdings[index];
     Bytes sum;
@@ -30,7 +33,7 @@ absl::Status CheckHoldings(const State& state, size_t index) {
       sum += chunk->size;
     }
     if (sum != holding.chunk_bytes || holding.orphan < Bytes() ||
-        holding.cached < Bytes() || holding.cached > holding.bytes()) {
+        holding.cached < Bytes() || holding.cached > holding.own()) {
       return Broken("session ", id.value(), ": chunks of ", sum.count(),
                     " bytes, booked ", holding.chunk_bytes.count(), ", orphan ",
                     holding.orphan.count(), ", cached ",
@@ -45,6 +48,57 @@ absl::Status CheckHoldings(const State& state, size_t index) {
                   " orphan, the ledger says ",
                   ledger.bytes(ChunkState::kGranted).count(), " + ",
                   ledger.orphan().count());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckShare(const State& state, size_t index, const Share& share,
+                        Bytes* chunks, std::map<SessionId, Bytes>* paid) {
+  Bytes size = share.orphan() ? share.size : Bytes();
+  for (ChunkId id : share.chunks) {
+    const Chunk* chunk = state.devices[index].ledger.Find(id);
+    if (chunk == nullptr || chunk->state != ChunkState::kShared ||
+        chunk->domain != share.domain) {
+      return Broken("chunk ", id.value(), " is not share ", share.id.value(),
+                    "'s");
+    }
+    size += chunk->size;
+    *chunks += chunk->size;
+  }
+  if (size != share.size || share.bytes > size ||
+      share.holders.count(share.payer) == 0) {
+    return Broken("share ", share.id.value(), " of ", share.size.count(),
+                  " bytes has ", size.count(), ", or its payer ",
+                  share.payer.value(), " does not hold it");
+  }
+  for (SessionId id : share.holders) {
+    const auto holder = state.sessions.all().find(id);
+    if (holder == state.sessions.all().end() ||
+        holder->second.domain != share.domain) {
+      return Broken("share ", share.id.value(), " is held by session ",
+                    id.value(), ", which is gone or a stranger");
+    }
+  }
+  (*paid)[share.payer] += share.size;
+  return absl::OkStatus();
+}
+
+absl::Status CheckShares(const State& state, size_t index) {
+  const Device& device = state.devices[index];
+  Bytes chunks;
+  std::map<SessionId, Bytes> paid;
+  for (const auto& [key, share] : device.shares.all()) {
+    METS_RETURN_IF_ERROR(CheckShare(state, index, share, &chunks, &paid));
+  }
+  if (chunks != device.ledger.bytes(ChunkState::kShared)) {
+    return Broken("shares have ", chunks.count(), " bytes, the ledger says ",
+                  device.ledger.bytes(ChunkState::kShared).count());
+  }
+  for (const auto& [id, session] : state.sessions.all()) {
+    if (session.holdings[index].shared == paid[id]) continue;
+    return Broken("session ", id.value(), " pays for ", paid[id].count(),
+                  " shared bytes, booked ",
+                  session.holdings[index].shared.count());
   }
   return absl::OkStatus();
 }
@@ -173,6 +227,7 @@ absl::Status CheckState(const State& state) {
   for (size_t i = 0; i < state.devices.size(); ++i) {
     METS_RETURN_IF_ERROR(state.devices[i].ledger.Check());
     METS_RETURN_IF_ERROR(CheckHoldings(state, i));
+    METS_RETURN_IF_ERROR(CheckShares(state, i));
     METS_RETURN_IF_ERROR(CheckRequests(state, i));
     METS_RETURN_IF_ERROR(CheckVictims(state, i));
     METS_RETURN_IF_ERROR(state.devices[i].turns.Check(state.now));

@@ -68,16 +68,16 @@ std::shared_ptr<const steps::StepProgram> Rounded(
 // While jobs take turns, one at a time may have everything.
 Bytes PlanKeeper::Budget(const Session& session, size_t index) const {
   const Device& device = state_.devices[index];
-  Bytes budget = device.config.pool;
-  Bytes limit = session.job->limit;
+  Bytes budget = device.config.pool - device.shares.bytes();
+  Bytes limit = session.job->limit - session.holdings[index].shared;
   for (const auto& [id, other] : state_.sessions.all()) {
     if (id == session.id) continue;
     const Holding& holding = other.holdings[index];
     if (other.job == session.job) limit -= holding.resident();
     const bool waits = device.turns.mode() != SharingMode::kFree ||
                        !state_.JobActive(*other.job);
-    budget -= waits ? std::min(holding.buffers.held(), holding.resident())
-                    : holding.resident();
+    const Bytes own = holding.own() - holding.cached;
+    budget -= waits ? std::min(holding.buffers.held(), own) : own;
   }
   if (!session.job->limit.is_zero()) budget = std::min(budget, limit);
   budget -= Besides(session.holdings[index]);

@@ -84,7 +84,7 @@ void ReportIntake::OnRelease(const Release& input) {
     holding.lent.insert(input.chunks.begin(), input.chunks.end());
     holding.cached -= released;
   }
-  holding.cached = Clamp(holding.cached, holding.bytes());
+  holding.cached = Clamp(holding.cached, holding.own());
   if (input.overdraft) device->overdraft.GiveBack(input.session);
   device->stir = true;
 }
@@ -220,7 +220,7 @@ void ReportIntake::OnBufferChanges(const BufferChanges& input) {
     }
     Apply(*session, index, report);
   }
-  holding.cached = Clamp(input.cached, holding.bytes());
+  holding.cached = Clamp(input.cached, holding.own());
   holding.pinned = Clamp(input.pinned, holding.bytes());
   NoteMoves(state_, *session, index);
   NoteTotals(state_, index, *session, input.totals);

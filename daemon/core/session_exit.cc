@@ -7,6 +7,7 @@
 #include "daemon/core/events/notes.h"
 #include "daemon/core/operating/job_end.h"
 #include "daemon/core/request_server.h"
+#include "daemon/core/shares/held_shares.h"
 
 namespace mets::core {
 namespace {
@@ -74,9 +75,12 @@ void EndSession(State& state, Retirement& retirement, Session& session) {
   NoteSession(state, EventKind::kEnded, session);
   const SessionId id = session.id;
   std::vector<bool> had;
+  for (const Holding& holding : session.holdings) {
+    had.push_back(!holding.bytes().is_zero());
+  }
+  LeaveAllShares(state, session);
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Holding& holding = session.holdings[i];
-    had.push_back(!holding.bytes().is_zero());
     ChunkLedger& ledger = state.devices[i].ledger;
     for (ChunkId chunk : holding.chunks) ledger.Release(chunk);
     ledger.ChangeOrphan(Bytes() - holding.orphan);

@@ -36,8 +36,9 @@ struct Holding {
   Bytes chunk_bytes;
   absl::btree_set<ChunkId> lent;  // See lending.h. Some may be gone since.
   Bytes orphan;                   // In chunks of earlier epochs.
+  Bytes shared;                   // In shares for which it pays.
   Bytes orphan_swap;              // In extents of earlier epochs.
-  Bytes cached;                   // Reported; never more than bytes().
+  Bytes cached;                   // Reported; never more than own().
   Bytes pinned;                   // Reported.
   Totals totals;
   absl::Time told_totals = absl::InfinitePast();  // When, for the last time.
@@ -55,7 +56,8 @@ struct Holding {
   // No Trim before: the last one brought less than was reported as cached.
   absl::Time trim_from = absl::InfinitePast();
 
-  Bytes bytes() const { return chunk_bytes + orphan; }
+  Bytes own() const { return chunk_bytes + orphan; }
+  Bytes bytes() const { return own() + shared; }
   Bytes resident() const { return bytes() - cached; }
 };
 

@@ -9,6 +9,7 @@
 #include "daemon/core/costs/totals.h"
 #include "daemon/core/events/notes.h"
 #include "daemon/core/session_exit.h"
+#include "daemon/core/shares/held_shares.h"
 
 namespace mets::core {
 namespace {
@@ -39,12 +40,22 @@ std::string SnapshotIntake::PartFault(const Session& session,
                         " bytes of swap space of an earlier daemon");
   }
   size_t buffers = part.buffers.size();
-  size_t chunks = part.chunks.size();
+  const auto chunks_of = [](const Snapshot& s) {
+    return s.chunks.size() + s.publishing.size();
+  };
+  size_t chunks = chunks_of(part);
+  size_t shares = part.shares.size();
   for (const Snapshot& earlier : session.parts) {
     buffers += earlier.buffers.size();
-    chunks += earlier.chunks.size();
+    chunks += chunks_of(earlier);
+    shares += earlier.shares.size();
   }
   const size_t most = state_.config.max_buffers_per_session;
+  const size_t most_shares = 2 * state_.config.max_shares_per_domain;
+  if (shares > most_shares) {
+    return absl::StrCat("sent a snapshot of more than ", most_shares,
+                        " shares");
+  }
   if (session.parts.size() >= kMostParts) return "sent too many parts";
   if (buffers > most || chunks > most) {
     return absl::StrCat("sent a snapshot of more than ", most, " entries");
@@ -66,6 +77,8 @@ std::string SnapshotIntake::WholeFault(const Session& session) const {
                             ", which is not its own");
       }
     }
+    std::string fault = SharesFault(state_, i, session, whole);
+    if (!fault.empty()) return fault;
     std::set<BufferId> buffers;
     for (const BufferReport& report : whole.buffers) {
       if (!buffers.insert(report.id).second) {
@@ -119,6 +132,10 @@ Snapshot SnapshotIntake::Merge(const Session& session, size_t device) const {
                         part.chunks.end());
     whole.buffers.insert(whole.buffers.end(), part.buffers.begin(),
                          part.buffers.end());
+    whole.shares.insert(whole.shares.end(), part.shares.begin(),
+                        part.shares.end());
+    whole.publishing.insert(whole.publishing.end(), part.publishing.begin(),
+                            part.publishing.end());
     whole.orphan = std::max(whole.orphan, part.orphan);
     whole.orphan_swap = std::max(whole.orphan_swap, part.orphan_swap);
     whole.cached = std::max(whole.cached, part.cached);
@@ -131,19 +148,23 @@ void SnapshotIntake::Apply(Session& session, size_t index) {
   const Snapshot whole = Merge(session, index);
   Holding& holding = session.holdings[index];
   ChunkLedger& ledger = state_.devices[index].ledger;
-  const absl::btree_set<ChunkId> kept(whole.chunks.begin(), whole.chunks.end());
+  absl::btree_set<ChunkId> kept(whole.chunks.begin(), whole.chunks.end());
+  for (ChunkId chunk : whole.publishing) {
+    if (holding.chunks.count(chunk) > 0) kept.insert(chunk);
+  }
   for (ChunkId chunk : holding.chunks) {
     if (kept.count(chunk) > 0) continue;
     holding.chunk_bytes -= ledger.Find(chunk)->size;
     ledger.Release(chunk);
   }
-  holding.chunks = kept;
+  holding.chunks = std::move(kept);
   // Its descriptors of what has just become free may be gone.
   ledger.MarkUncertain(session.id);
   ledger.ChangeOrphan(whole.orphan - holding.orphan);
   holding.orphan = whole.orphan;
   holding.orphan_swap = whole.orphan_swap;
-  holding.cached = std::min(std::max(whole.cached, Bytes()), holding.bytes());
+  ReplaceShares(state_, index, session, whole);
+  holding.cached = std::min(std::max(whole.cached, Bytes()), holding.own());
   holding.pinned = Bytes();
   holding.trim_from = absl::InfinitePast();
   NoteCosts(state_, index, session, whole.totals);

@@ -20,6 +20,7 @@
 #include "daemon/core/request_queue.h"
 #include "daemon/core/scheduling/turn_scheduler.h"
 #include "daemon/core/session_table.h"
+#include "daemon/core/shares/share_book.h"
 #include "daemon/core/swap_book.h"
 #include "daemon/core/types.h"
 #include "daemon/core/victim_index.h"
@@ -50,6 +51,7 @@ struct Device {
   DeviceConfig config;
   bool drained = false;  // By the operator: it takes no new jobs.
   ChunkLedger ledger;
+  ShareBook shares;
   VictimIndex victims;
   TurnScheduler turns;
   MovePacer pacer;
@@ -122,6 +124,7 @@ struct State {
   OrderBook orders;
   SwapBook swap;
   IdCounter<ChunkId> chunk_ids;
+  IdCounter<ShareId> share_ids;
   // Sessions that may be unresponsive.
   std::set<SessionId> unresponsive;
   // Sessions of an earlier daemon may be expected, or on their way back.

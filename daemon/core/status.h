@@ -42,6 +42,7 @@ struct DeviceStatus {
   Bytes pool, free, cached, resident, moving, draining, orphan;
   Bytes swap_used, swap_clean, swap_limit;
   Bytes pinned;  // Part of resident.
+  Bytes shared;  // Part of resident: of shares, each counted once.
   // Copied to and from swap space since metsd started, and how fast that can
   // go, one way.
   double copied_out_bytes = 0, copied_in_bytes = 0;
@@ -85,6 +86,17 @@ struct JobStatus {
   JobPhase phase = JobPhase::kIdle;
 };
 
+// Memory that processes of one domain have mapped read-only.
+struct ShareStatus {
+  std::string name;  // Empty: of an earlier daemon; nobody can attach it.
+  std::string device;
+  std::string checksum;
+  Bytes bytes;
+  std::vector<std::string> jobs;  // Whose processes have it, once each.
+  int sessions = 0;               // Those processes.
+  std::string payer;              // The job whose limit it counts against.
+};
+
 // Processes that have a session, by state.
 struct SessionCounts {
   int connected = 0;
@@ -117,6 +129,7 @@ struct Status {
   std::string policy;
   std::vector<DeviceStatus> devices;
   std::vector<JobStatus> jobs;
+  std::vector<ShareStatus> shares;
   std::vector<SessionHolding> sessions;
   SessionCounts session_counts;
   // Filled in by who drives the core and reads the clock.

@@ -1,6 +1,8 @@
 #include "daemon/core/status_report.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "daemon/core/costs/totals.h"
@@ -23,6 +25,7 @@ DeviceStatus DescribeDevice(const State& state, size_t index) {
   status.draining =
       ledger.bytes(ChunkState::kDraining) + ledger.bytes(ChunkState::kLost);
   status.orphan = ledger.orphan();
+  status.shared = device.shares.bytes();
   status.swap_used = state.swap.bytes(index, SlotState::kFull);
   status.swap_clean = state.swap.bytes(index, SlotState::kClean);
   status.swap_limit = state.swap.limit();
@@ -154,11 +157,30 @@ SessionHolding DescribeHolding(const State& state, const Session& session) {
   holding.domain = session.domain;
   holding.job = session.job->name;
   for (size_t i = 0; i < state.devices.size(); ++i) {
-    const Bytes bytes = session.holdings[i].bytes();
+    // Whoever comes back after a restart may be the first to name a share.
+    const Bytes bytes = session.holdings[i].bytes() +
+                        state.devices[i].shares.UnpaidBy(session.id);
     if (bytes.is_zero()) continue;
     holding.held.emplace_back(state.devices[i].config.name, bytes);
   }
   return holding;
+}
+
+ShareStatus DescribeShare(const State& state, size_t index,
+                          const Share& share) {
+  ShareStatus status;
+  status.name = share.name;
+  status.device = state.devices[index].config.name;
+  status.checksum = share.checksum;
+  status.bytes = share.size;
+  status.sessions = static_cast<int>(share.holders.size());
+  status.payer = state.sessions.all().at(share.payer).job->name;
+  std::set<std::string> jobs;
+  for (SessionId id : share.holders) {
+    jobs.insert(state.sessions.all().at(id).job->name);
+  }
+  status.jobs.assign(jobs.begin(), jobs.end());
+  return status;
 }
 
 }  // namespace
@@ -192,6 +214,11 @@ Status BuildStatus(const State& state) {
       if (Listed(state, job, i)) {
         status.jobs.push_back(DescribeJob(state, job, i));
       }
+    }
+  }
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    for (const auto& [key, share] : state.devices[i].shares.all()) {
+      status.shares.push_back(DescribeShare(state, i, share));
     }
   }
   for (const auto& [id, session] : state.sessions.all()) {

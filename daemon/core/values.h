@@ -55,6 +55,8 @@ struct CoreConfig {
   // Table bounds per session: hostile clients.
   int max_buffers_per_session = 1 << 20;
   int max_requests_per_session = 1024;
+  // On one device.
+  int max_shares_per_domain = 1024;
 };
 
 // A buffer is at most so large: more than any pool, as after a restart with a
@@ -103,6 +105,13 @@ struct BufferReport {
   Bytes orphan;         // Bytes of it in chunks of earlier epochs.
   // 1 + its index in the buffers of the session's step; 0: it has none.
   uint32_t logical = 0;
+};
+
+// A share that a process has mapped.
+struct HeldShare {
+  ShareId id;
+  Epoch epoch;  // In which it was published.
+  Bytes size;   // Of its chunks.
 };
 
 // Monotonic counters of a process on a device.

@@ -33,6 +33,8 @@ constexpr Metric<DeviceStatus> kMetrics[] = {
      kGauge, [](const DeviceStatus& d) { return Value(d.draining); }},
     {"mets_device_orphan_bytes", "Bytes that an earlier metsd handed out",
      kGauge, [](const DeviceStatus& d) { return Value(d.orphan); }},
+    {"mets_device_shared_bytes", "Resident bytes of shares, each counted once",
+     kGauge, [](const DeviceStatus& d) { return Value(d.shared); }},
     {"mets_device_swap_used_bytes", "Swap space of buffers that are away",
      kGauge, [](const DeviceStatus& d) { return Value(d.swap_used); }},
     {"mets_device_swap_clean_bytes",

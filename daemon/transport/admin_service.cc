@@ -41,6 +41,7 @@ void FillDevice(const core::DeviceStatus& from, v1::DeviceStatus* to) {
   to->set_quanta_total(from.quanta_total);
   to->set_drained(from.drained);
   to->set_pinned_bytes(from.pinned.count());
+  to->set_shared_bytes(from.shared.count());
   to->set_copied_out_bytes_total(from.copied_out_bytes);
   to->set_copied_in_bytes_total(from.copied_in_bytes);
   to->set_handover_bytes_total(from.handover.count());
@@ -103,6 +104,16 @@ void FillJob(const core::JobStatus& from, v1::JobStatus* to) {
   to->set_phase(core::PhaseName(from.phase));
 }
 
+void FillShare(const core::ShareStatus& from, v1::ShareStatus* to) {
+  to->set_name(from.name);
+  to->set_device(from.device);
+  to->set_checksum(from.checksum);
+  to->set_bytes(from.bytes.count());
+  to->set_sessions(from.sessions);
+  for (const std::string& job : from.jobs) to->add_jobs(job);
+  to->set_payer(from.payer);
+}
+
 }  // namespace
 
 void FillStatus(const core::Status& status, v1::GetStatusResponse* response) {
@@ -112,6 +123,9 @@ void FillStatus(const core::Status& status, v1::GetStatusResponse* response) {
   }
   for (const core::JobStatus& job : status.jobs) {
     FillJob(job, response->add_jobs());
+  }
+  for (const core::ShareStatus& share : status.shares) {
+    FillShare(share, response->add_shares());
   }
 }
 

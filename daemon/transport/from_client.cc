@@ -132,7 +132,9 @@ absl::StatusOr<std::vector<core::BufferReport>> ToReports(
 MaybeInput Convert(const v1::Snapshot& message, SessionId session,
                    Epoch epoch) {
   METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
-  if (message.chunk_ids_size() > 0 && message.epoch() != epoch.value()) {
+  const int chunks =
+      message.chunk_ids_size() + message.publishing_chunk_ids_size();
+  if (chunks > 0 && message.epoch() != epoch.value()) {
     return absl::InvalidArgumentError(
         "snapshot.chunk_ids belong to another run of metsd");
   }
@@ -149,8 +151,49 @@ MaybeInput Convert(const v1::Snapshot& message, SessionId session,
       snapshot.orphan_swap,
       ToBytes(message.orphan_swap_bytes(), "snapshot.orphan_swap_bytes"));
   METS_ASSIGN_OR_RETURN(snapshot.totals, ToTotals(message.totals()));
+  for (const v1::HeldShare& from : message.shares()) {
+    METS_ASSIGN_OR_RETURN(const Bytes size,
+                          ToBytes(from.size_bytes(), "snapshot.shares.size"));
+    snapshot.shares.push_back(
+        {ShareId(from.share_id()), Epoch(from.epoch()), size});
+  }
+  snapshot.publishing = ToIds<ChunkId>(message.publishing_chunk_ids());
   snapshot.last = message.last();
   return core::Input(std::move(snapshot));
+}
+
+// What publishing and attaching have in common.
+template <typename Share, typename Message>
+absl::StatusOr<Share> ToShare(const Message& message, SessionId session) {
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
+  Share share;
+  share.session = session;
+  share.request = RequestId(message.request_id());
+  share.device = message.device();
+  share.name = message.name();
+  share.checksum = message.checksum();
+  METS_ASSIGN_OR_RETURN(share.bytes, ToBytes(message.bytes(), "share.bytes"));
+  return share;
+}
+
+MaybeInput Convert(const v1::PublishShare& message, SessionId session) {
+  METS_ASSIGN_OR_RETURN(core::PublishShare publish,
+                        ToShare<core::PublishShare>(message, session));
+  publish.chunks = ToIds<ChunkId>(message.chunk_ids());
+  return core::Input(std::move(publish));
+}
+
+MaybeInput Convert(const v1::AttachShare& message, SessionId session) {
+  METS_ASSIGN_OR_RETURN(core::AttachShare attach,
+                        ToShare<core::AttachShare>(message, session));
+  return core::Input(std::move(attach));
+}
+
+MaybeInput Convert(const v1::DetachShare& message, SessionId session) {
+  METS_RETURN_IF_ERROR(CheckDeviceName(message.device()));
+  return core::Input(core::DetachShare{session, message.device(),
+                                       ShareId(message.share_id()),
+                                       Epoch(message.epoch())});
 }
 
 MaybeInput Convert(const v1::Acquire& message, SessionId session) {
@@ -332,6 +375,12 @@ MaybeInput FromClient(const v1::ClientMessage& message, SessionId session,
     case v1::ClientMessage::kTurnEnded:
       if (message.turn_ended().epoch() != epoch.value()) return std::nullopt;
       return Convert(message.turn_ended(), session);
+    case v1::ClientMessage::kPublishShare:
+      return Convert(message.publish_share(), session);
+    case v1::ClientMessage::kAttachShare:
+      return Convert(message.attach_share(), session);
+    case v1::ClientMessage::kDetachShare:
+      return Convert(message.detach_share(), session);
     case v1::ClientMessage::kProgress:
     case v1::ClientMessage::kTraceChunk:
       return std::nullopt;

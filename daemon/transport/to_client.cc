@@ -29,20 +29,65 @@ v1::DaemonMessage ToMessage(const core::DeviceReady& action, Epoch) {
   return message;
 }
 
+namespace {
+
+void AddChunks(const std::vector<core::ChunkRef>& chunks,
+               google::protobuf::RepeatedPtrField<v1::Chunk>* to) {
+  for (const core::ChunkRef& chunk : chunks) {
+    v1::Chunk& added = *to->Add();
+    added.set_chunk_id(chunk.id.value());
+    added.set_size_bytes(chunk.size.count());
+  }
+}
+
+}  // namespace
+
 v1::DaemonMessage ToMessage(const core::Grant& action, Epoch epoch,
                             uint64_t fd_seq) {
   v1::DaemonMessage message;
   v1::Granted& granted = *message.mutable_granted();
   granted.set_request_id(action.request.value());
   granted.set_epoch(epoch.value());
-  for (const core::ChunkRef& chunk : action.chunks) {
-    v1::Chunk& to = *granted.add_chunks();
-    to.set_chunk_id(chunk.id.value());
-    to.set_size_bytes(chunk.size.count());
-  }
+  AddChunks(action.chunks, granted.mutable_chunks());
   for (uint32_t count : action.range_chunks) granted.add_range_chunks(count);
   granted.set_fd_seq(fd_seq);
   granted.set_overdraft(action.overdraft);
+  return message;
+}
+
+namespace {
+
+v1::ShareOutcome ToOutcome(core::ShareOutcome outcome) {
+  switch (outcome) {
+    case core::ShareOutcome::kDone:
+      return v1::SHARE_OUTCOME_DONE;
+    case core::ShareOutcome::kBad:
+      return v1::SHARE_OUTCOME_BAD;
+    case core::ShareOutcome::kUnknown:
+      return v1::SHARE_OUTCOME_UNKNOWN;
+    case core::ShareOutcome::kExists:
+      return v1::SHARE_OUTCOME_EXISTS;
+    case core::ShareOutcome::kRefused:
+      return v1::SHARE_OUTCOME_REFUSED;
+  }
+  return v1::SHARE_OUTCOME_UNSPECIFIED;
+}
+
+}  // namespace
+
+v1::DaemonMessage ToMessage(const core::ShareAnswer& action, Epoch epoch,
+                            uint64_t fd_seq) {
+  v1::DaemonMessage message;
+  v1::ShareAnswer& answer = *message.mutable_share_answer();
+  answer.set_request_id(action.request.value());
+  answer.set_epoch(epoch.value());
+  answer.set_outcome(ToOutcome(action.outcome));
+  answer.set_reason(action.reason);
+  answer.set_share_id(action.share.value());
+  answer.set_bytes(action.bytes.count());
+  answer.set_checksum(action.checksum);
+  AddChunks(action.chunks, answer.mutable_chunks());
+  answer.set_fd_seq(fd_seq);
   return message;
 }
 

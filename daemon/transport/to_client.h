@@ -16,6 +16,8 @@ v1::DaemonMessage ToMessage(const core::Welcome& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::DeviceReady& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::Grant& action, Epoch epoch,
                             uint64_t fd_seq);
+v1::DaemonMessage ToMessage(const core::ShareAnswer& action, Epoch epoch,
+                            uint64_t fd_seq);
 v1::DaemonMessage ToMessage(const core::Regrant& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::Deny& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,

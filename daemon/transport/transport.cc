@@ -224,7 +224,8 @@ void Transport::Handle(const core::DeviceReady& action) {
   route.stream->Send(ToMessage(action, options_.epoch));
 }
 
-void Transport::Handle(const core::Grant& action) {
+template <typename T>
+void Transport::SendWithChunks(const T& action) {
   const Route route = registry_.Find(action.session);
   if (route.stream == nullptr) return;
   std::vector<OutgoingFd> fds;
@@ -242,6 +243,12 @@ void Transport::Handle(const core::Grant& action) {
     seq = *sent;
   }
   route.stream->Send(ToMessage(action, options_.epoch, seq));
+}
+
+void Transport::Handle(const core::Grant& action) { SendWithChunks(action); }
+
+void Transport::Handle(const core::ShareAnswer& action) {
+  SendWithChunks(action);
 }
 
 template <typename T>

@@ -105,12 +105,16 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   void Handle(const core::Refuse& action);
   void Handle(const core::DeviceReady& action);
   void Handle(const core::Grant& action);
+  void Handle(const core::ShareAnswer& action);
   void Handle(const core::EvictOrder& action);
   void Handle(const core::PlanOrder& action);
   void Handle(const core::SendBye& action);
   void Handle(const core::JobLimitSet& action);
   template <typename T>
   void Handle(const T& action);  // Those that are only a message.
+  // The chunks that the session has not yet go first.
+  template <typename T>
+  void SendWithChunks(const T& action);
   // Orders with slots: the extents that the session has not yet go first.
   template <typename T>
   void SendWithExtents(const T& action);

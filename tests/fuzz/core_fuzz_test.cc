@@ -52,6 +52,7 @@ class Runner {
     config.events = true;
     config.max_buffers_per_session = 64;
     config.max_requests_per_session = 16;
+    config.max_shares_per_domain = 3;
     config.max_wait = absl::Seconds(3);
     config.order_timeout = absl::Seconds(1);
     // So that lower classes' moves are often held back.
@@ -124,6 +125,7 @@ class Runner {
       // It has not come back from the restart: only its record ends.
       s->alive = false;
       s->buffers.clear();
+      s->shares.clear();
       cluster_.Step(ExpectedSessionGone{s->id});
       return;
     }
@@ -229,6 +231,19 @@ class Runner {
       const auto& places = s->plan->places;
       cluster_.EvictByPlan(*s, PickBuffer(*s, op.b),
                            places[op.b / 4 % places.size()].buffer);
+    }
+  }
+  void Do(const ShareOp& op) {
+    FakeSession* s = PickAlive(op.s);
+    if (s == nullptr || !s->connected) return;
+    const std::string name = "share" + std::to_string(op.name);
+    switch (op.deed) {
+      case ShareDeed::kPublish:
+        return cluster_.Publish(*s, PickBuffer(*s, op.b), name);
+      case ShareDeed::kAttach:
+        return cluster_.AttachShare(*s, name);
+      case ShareDeed::kDetach:
+        return cluster_.DetachShare(*s, name);
     }
   }
   void Do(const GarbageOp& op);
@@ -343,6 +358,28 @@ void Runner::Do(const GarbageOp& op) {
       cluster_.Send(*s, OrderDone{s->id, OrderId(1000000 + op.value), {}, ""});
       cluster_.Send(*s, Forgotten{s->id, OrderId(1000000 + op.value), {}});
       break;
+    case 5:
+      cluster_.Send(*s, PublishShare{s->id,
+                                     RequestId(),
+                                     "",
+                                     "stolen",
+                                     "",
+                                     Bytes(1),
+                                     {ChunkId(1000000 + op.value)}});
+      break;
+    case 6:
+      // Any share of this epoch, but none that it has.
+      if (s->shares.empty() && s->publishing.empty() && s->attaching.empty()) {
+        cluster_.Send(*s,
+                      DetachShare{s->id, "", ShareId(op.value % 20), Epoch(1)});
+      }
+      break;
+    case 7:
+      snapshot.shares = {{ShareId(op.value % 20), Epoch(op.value % 3),
+                          KiB(64) * static_cast<int64_t>(op.value)}};
+      snapshot.last = true;
+      cluster_.Send(*s, snapshot);
+      break;
     default:
       cluster_.Send(*s, AttachDevice{s->id, "nothing", true});
       cluster_.Step(SessionEnded{SessionId(100000 + op.value)});
@@ -413,8 +450,16 @@ class Generator {
     return PlanMoveOp{s, b, dice < 15};
   }
 
+  Op Share(uint64_t s, uint64_t b) {
+    static constexpr ShareDeed kDeeds[] = {
+        ShareDeed::kPublish, ShareDeed::kAttach, ShareDeed::kAttach,
+        ShareDeed::kDetach};
+    return ShareOp{s, b, kDeeds[Below(4)], Below(4)};
+  }
+
   Op Next() {
     const uint64_t s = Below(16), b = Below(64);
+    if (Chance(6)) return Share(s, b);
     if (Chance(12)) return Turn(s);
     if (Chance(30)) return Plan(s, b);
     const uint64_t dice = Below(200);
@@ -432,7 +477,7 @@ class Generator {
       return BehaveOp{s, Chance(60) ? 0 : static_cast<int>(Below(64))};
     }
     if (dice < 141)
-      return GarbageOp{s, static_cast<int>(Below(6)), Below(1000)};
+      return GarbageOp{s, static_cast<int>(Below(9)), Below(1000)};
     if (dice < 143) {
       return LimitOp{Below(4),
                      Chance(50) ? 0 : 1 + static_cast<int64_t>(Below(20))};

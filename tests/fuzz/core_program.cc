@@ -58,6 +58,12 @@ struct Printer {
   void operator()(const PlanMoveOp& o) {
     out << "PlanMoveOp{" << o.s << ", " << o.b << ", " << o.leaves << "}";
   }
+  void operator()(const ShareOp& o) {
+    static constexpr const char* kDeeds[] = {"kPublish", "kAttach", "kDetach"};
+    out << "ShareOp{" << o.s << ", " << o.b
+        << ", ShareDeed::" << kDeeds[static_cast<int>(o.deed)] << ", " << o.name
+        << "}";
+  }
   void operator()(const GarbageOp& o) {
     out << "GarbageOp{" << o.s << ", " << o.kind << ", " << o.value << "}";
   }

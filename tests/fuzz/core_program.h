@@ -91,6 +91,13 @@ struct PlanMoveOp {
   uint64_t s, b;
   bool leaves;
 };
+// Publishes a buffer under one of a few names, attaches or detaches one.
+enum class ShareDeed { kPublish, kAttach, kDetach };
+struct ShareOp {
+  uint64_t s, b;
+  ShareDeed deed;
+  uint64_t name;
+};
 struct GarbageOp {
   uint64_t s;
   int kind;
@@ -123,12 +130,12 @@ struct ReturnOp {
   uint64_t s;
 };
 
-using Op =
-    std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
-                 OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp, BehaveOp,
-                 NeedOp, WantTurnOp, WaitAtGateOp, EndTurnOp, StepOp, PlanOp,
-                 PlanMoveOp, GarbageOp, LimitOp, CommandOp, FailCreationsOp,
-                 DeliverOp, PumpOp, AdvanceOp, RestartOp, ReturnOp>;
+using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
+                        OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
+                        BehaveOp, NeedOp, WantTurnOp, WaitAtGateOp, EndTurnOp,
+                        StepOp, PlanOp, PlanMoveOp, ShareOp, GarbageOp, LimitOp,
+                        CommandOp, FailCreationsOp, DeliverOp, PumpOp,
+                        AdvanceOp, RestartOp, ReturnOp>;
 using Program = std::vector<Op>;
 
 // The program as the list that stands for it in the source.

@@ -21,6 +21,7 @@ std::string HolderLine(const State& state, const Job& job, size_t device) {
     absl::StrAppend(&line, ", ", before, FormatBytes(bytes), after);
   };
   add(sums.held, "", " held");
+  add(sums.shared, "", " shared");
   add(sums.cached, "", " cached");
   add(job.limit, "limit ", "");
   add(job.guarantee, "guarantee ", "");
@@ -39,6 +40,7 @@ JobSums SumJob(const State& state, const Job& job, size_t device) {
     sums.pinned += std::min(holding.pinned, holding.resident());
     sums.held += std::min(holding.buffers.held(), holding.resident());
     sums.cached += holding.cached;
+    sums.shared += holding.shared;
   }
   return sums;
 }

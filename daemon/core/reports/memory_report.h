@@ -12,6 +12,7 @@ namespace mets::core {
 // What a job has on one device.
 struct JobSums {
   Bytes resident, swapped, pinned, held, cached;
+  Bytes shared;  // Part of resident: it never leaves.
 };
 JobSums SumJob(const State& state, const Job& job, size_t device);
 

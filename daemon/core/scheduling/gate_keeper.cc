@@ -20,7 +20,7 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   facts.weight = session.job->weight;
   facts.gated = holding.gated;
   facts.limit = session.job->limit;
-  facts.resident = holding.resident();
+  facts.resident = holding.own() - holding.cached;
   facts.swapped = holding.buffers.swapped();
   facts.moved = holding.totals.evicted + holding.totals.restored;
   facts.last_active = session.job->last_active;
@@ -87,6 +87,7 @@ void GateKeeper::Advance(size_t index, bool changed) {
         facts.push_back(FactsOf(session, index));
       }
     }
+    device.turns.SetShared(device.shares.bytes());
     device.turns.Update(state_.now, facts);
   }
   const SharingMode before = device.turns.mode();

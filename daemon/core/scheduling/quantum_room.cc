@@ -34,8 +34,8 @@ std::vector<const Job*> Waiting(const State& state, size_t device,
 // What a session has in swap space, as far as it has not been granted memory
 // for it since its last report.
 Bytes Lacks(const Holding& holding) {
-  const Bytes unreported =
-      std::max(Bytes(), holding.resident() - holding.buffers.resident());
+  const Bytes unreported = std::max(
+      Bytes(), holding.own() - holding.cached - holding.buffers.resident());
   return std::max(Bytes(), holding.buffers.swapped() - unreported);
 }
 
@@ -48,8 +48,8 @@ void MakeQuantumRoom(State& state, Reclaimer& reclaimer, size_t device,
   Bytes has, live;
   for (SessionId id : job.sessions) {
     const Holding& holding = state.sessions.Find(id)->holdings[device];
-    has += holding.bytes();
-    live += holding.resident() + Lacks(holding);
+    has += holding.own();
+    live += holding.own() - holding.cached + Lacks(holding);
   }
   const ChunkLedger& ledger = state.devices[device].ledger;
   // Who announces ops swaps within its step where that is cheaper.

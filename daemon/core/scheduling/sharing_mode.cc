@@ -84,7 +84,7 @@ Bytes TurnScheduler::WorkingSet(const TurnParty& party) const {
   if (party.known()) {
     return party.gated() ? std::max(party.peak(), party.live()) : party.peak();
   }
-  if (Presumed(party)) return party.Limited(options_.pool);
+  if (Presumed(party)) return party.Limited(pool_);
   const bool live =
       mode_ != SharingMode::kFree || several_classes_ || thrash_.thrashing();
   return live ? party.live() : party.resident();
@@ -112,7 +112,7 @@ SharingMode TurnScheduler::WantedMode(int active) const {
     gated |= party.gated() && !party.known();
   }
   const bool free = mode_ == SharingMode::kFree;
-  if (working_sets <= (free ? options_.pool : Part(options_.pool, 95))) {
+  if (working_sets <= (free ? pool_ : Part(pool_, 95))) {
     return SharingMode::kFree;
   }
   if (thrashed_ && !known && !gated && now_ >= mode_since_ + kTryAgain) {
@@ -121,8 +121,7 @@ SharingMode TurnScheduler::WantedMode(int active) const {
   // Where only one computes, its quantum ends when another comes.
   if (fixed() || active < 2) return SharingMode::kQuanta;
   const bool quanta = mode_ == SharingMode::kQuanta;
-  return Persistent() + largest <=
-                 (quanta ? Part(options_.pool, 97) : options_.pool)
+  return Persistent() + largest <= (quanta ? Part(pool_, 97) : pool_)
              ? SharingMode::kTurns
              : SharingMode::kQuanta;
 }

@@ -106,9 +106,9 @@ absl::Duration TurnScheduler::MovingTime(Bytes bytes) const {
 }
 
 Bytes TurnScheduler::Room(const TurnParty& party) const {
-  if (Presumed(party)) return party.Limited(options_.pool);
+  if (Presumed(party)) return party.Limited(pool_);
   if (mode_ == SharingMode::kQuanta) return party.peak();
-  return party.known() ? party.ephemeral() : party.Limited(options_.pool);
+  return party.known() ? party.ephemeral() : party.Limited(pool_);
 }
 
 bool TurnScheduler::Fits(const TurnParty& party, const TurnParty* also) const {
@@ -122,7 +122,7 @@ bool TurnScheduler::Fits(const TurnParty& party, const TurnParty* also) const {
   if (alone) return true;
   sum += Room(party);
   if (mode_ == SharingMode::kTurns) sum += Persistent();
-  return sum <= options_.pool;
+  return sum <= pool_;
 }
 
 bool TurnScheduler::KeptFor(const TurnParty& next) {
@@ -187,6 +187,7 @@ absl::Status TurnScheduler::Check(absl::Time now) const {
                        absl::FormatDuration(now - party.wanted)));
     }
   }
+  // Shares may have come since.
   if (open > 1 && booked > options_.pool) {
     return absl::InternalError(
         absl::StrCat(open, " jobs with turns need ", booked.count(), " bytes"));

@@ -151,7 +151,7 @@ void TurnScheduler::OnNeed(const StepNeed& need) {
   TurnMember* member = FindMember(need.session, &party);
   if (member == nullptr) return;
   // A job larger than the device swaps within its step.
-  const Bytes peak = std::min(need.peak, options_.pool);
+  const Bytes peak = std::min(need.peak, pool_);
   if (peak <= Bytes() || need.step <= absl::ZeroDuration()) return;
   member->known = true;
   member->peak = peak;
@@ -325,7 +325,7 @@ void TurnScheduler::CloseWhatNoLongerFits() {
       ++open;
       if (last == nullptr || Before(*last, party)) last = &party;
     }
-    if (open < 2 || sum <= options_.pool) return;
+    if (open < 2 || sum <= pool_) return;
     const bool steps = last->step() > absl::ZeroDuration();
     Close(*last, steps ? GateMoment::kStepEnd : GateMoment::kNow);
   }

@@ -70,8 +70,12 @@ class TurnScheduler {
   using JobKey = std::pair<DomainId, std::string>;
 
   explicit TurnScheduler(TurnOptions options)
-      : options_(std::move(options)), thrash_(options_.bus_bytes_per_second) {}
+      : options_(std::move(options)),
+        pool_(options_.pool),
+        thrash_(options_.bus_bytes_per_second) {}
 
+  // Shares take so much of the pool, whoever computes.
+  void SetShared(Bytes shared) { pool_ = options_.pool - shared; }
   // Exactly these sessions take part from now on.
   void Update(absl::Time now, const std::vector<TurnFacts>& facts);
   // The session's gate is open now, whatever it was told (its stream broke).
@@ -187,6 +191,7 @@ class TurnScheduler {
   void SendOpen(const TurnParty& party, TurnMember& member);
 
   const TurnOptions options_;
+  Bytes pool_;  // For which jobs take turns.
   ThrashMeter thrash_;
   std::map<JobKey, TurnParty> parties_;
   SharingMode mode_ = SharingMode::kFree;

@@ -46,6 +46,8 @@ void FakeCluster::Do(const SessionAction& action) {
   EXPECT_TRUE(it->second->connected) << "a message to a lost session";
   if (const auto* grant = std::get_if<Grant>(&action)) {
     CheckChunkUse(*it->second, grant->chunks);
+  } else if (const auto* answer = std::get_if<ShareAnswer>(&action)) {
+    CheckShare(*it->second, *answer);
   } else if (const auto* regrant = std::get_if<Regrant>(&action)) {
     std::vector<ChunkRef> chunks;
     for (ChunkId id : regrant->chunks) chunks.push_back({id, chunks_[id].size});
@@ -78,6 +80,7 @@ void FakeCluster::CheckChunkUse(const FakeSession& s,
     EXPECT_EQ(chunk.size, ref.size);
     EXPECT_FALSE(chunk.holder.ok()) << "chunk " << ref.id << " of session "
                                     << chunk.holder << " granted to " << s.id;
+    EXPECT_TRUE(chunk.sharers.empty()) << "chunk " << ref.id << " is shared";
     EXPECT_TRUE(!chunk.domain.ok() || chunk.domain == s.domain);
     chunk.domain = s.domain;
     chunk.holder = s.id;
@@ -99,19 +102,14 @@ void FakeCluster::CheckHeld(const FakeSession& s, const EvictOrder& order) {
 void FakeCluster::Do(const MemoryAction& action) {
   if (const auto* create = std::get_if<CreateChunk>(&action)) {
     chunks_[create->chunk].size = create->size;
-    Bytes orphans;
-    for (const auto& [id, s] : sessions_) {
-      for (const auto& [buffer_id, buffer] : s->buffers) {
-        orphans += buffer.orphan;
-      }
-    }
-    EXPECT_LE(created() + orphans, config_.devices[0].pool);
+    EXPECT_LE(created() + Orphans(), config_.devices[0].pool);
   } else if (const auto* destroy = std::get_if<DestroyChunk>(&action)) {
     for (const auto& [id, s] : sessions_) {
       EXPECT_EQ(s->known.count(destroy->chunk), 0u)
           << "session " << id << " knows destroyed chunk " << destroy->chunk;
     }
     EXPECT_FALSE(chunks_[destroy->chunk].holder.ok());
+    EXPECT_TRUE(chunks_[destroy->chunk].sharers.empty());
   }
   memory_.push_back(action);
 }
@@ -197,6 +195,8 @@ void FakeCluster::Obey(FakeSession& s, const SessionAction& action) {
     OnRegrant(s, *regrant);
   } else if (const auto* deny = std::get_if<Deny>(&action)) {
     OnDeny(s, *deny);
+  } else if (const auto* share = std::get_if<ShareAnswer>(&action)) {
+    OnShare(s, *share);
   } else if (const auto* evict = std::get_if<EvictOrder>(&action)) {
     OnEvict(s, *evict);
   } else if (const auto* plan = std::get_if<PlanOrder>(&action)) {
@@ -399,6 +399,7 @@ void FakeCluster::OnForget(FakeSession& s, const ForgetOrder& order) {
   forgotten.order = order.order;
   for (ChunkId chunk : order.chunks) {
     EXPECT_NE(chunks_[chunk].holder, s.id) << "asked to forget " << chunk;
+    EXPECT_EQ(chunks_[chunk].sharers.count(s.id), 0u) << chunk;
     s.lent.erase(chunk);
     if (s.keeps) {
       forgotten.kept.push_back(chunk);

@@ -21,6 +21,7 @@ Bytes FakeSession::held() const {
     for (const ChunkRef& chunk : buffer.chunks) sum += chunk.size;
     sum += buffer.orphan;
   }
+  for (const auto& [request, wish] : publishing) sum += wish.buffer.size;
   return sum;
 }
 
@@ -90,8 +91,12 @@ void FakeCluster::Kill(FakeSession& s) {
   s.cache.clear();
   s.known.clear();
   s.extents.clear();
+  s.shares.clear();
+  s.publishing.clear();
+  s.attaching.clear();
   for (auto& [id, chunk] : chunks_) {
     if (chunk.holder == s.id) chunk.holder = SessionId();
+    chunk.sharers.erase(s.id);
   }
   Step(SessionEnded{s.id});
 }
@@ -102,6 +107,7 @@ void FakeCluster::Lose(FakeSession& s) {
   s.to_core.clear();
   s.inbox.clear();
   s.requests.clear();
+  s.attaching.clear();
   s.overdraft = 0;
   s.plan.reset();
   s.lent.clear();
@@ -116,6 +122,7 @@ void FakeCluster::Resume(FakeSession& s) {
   Step(SessionResumed{s.id});
   Send(s, AttachDevice{s.id, kDevice, !s.gated});
   SendSnapshot(s);
+  for (const auto& [request, wish] : s.publishing) Send(s, wish.input);
 }
 
 void FakeCluster::SendSnapshot(FakeSession& s) {
@@ -130,12 +137,25 @@ void FakeCluster::SendSnapshot(FakeSession& s) {
     snapshot.orphan += buffer.orphan;
     snapshot.buffers.push_back(Describe(buffer));
   }
+  std::set<ChunkId> shared;
+  for (const auto& [request, wish] : s.publishing) {
+    const auto& chunks = wish.input.chunks;
+    snapshot.publishing.insert(snapshot.publishing.end(), chunks.begin(),
+                               chunks.end());
+  }
+  for (const auto& [name, share] : s.shares) {
+    snapshot.shares.push_back({share.id, share.epoch, share.size});
+    for (const ChunkRef& chunk : share.chunks) shared.insert(chunk.id);
+  }
   // What was on its way to a chunk's holder did not arrive.
-  const std::set<ChunkId> mine(snapshot.chunks.begin(), snapshot.chunks.end());
+  std::set<ChunkId> mine(snapshot.chunks.begin(), snapshot.chunks.end());
+  mine.insert(snapshot.publishing.begin(), snapshot.publishing.end());
+  shared.insert(snapshot.publishing.begin(), snapshot.publishing.end());
   for (auto& [id, chunk] : chunks_) {
     if (chunk.holder == s.id && mine.count(id) == 0) {
       chunk.holder = SessionId();
     }
+    if (shared.count(id) == 0) chunk.sharers.erase(s.id);
   }
   snapshot.cached = CachedBytes(s);
   snapshot.totals = s.totals;
@@ -167,11 +187,26 @@ void FakeCluster::RestartCore(CoreConfig config) {
         buffer.slot.id = SlotId(buffer.slot.id.value() | (epoch_ - 1) << 48);
       }
     }
+    for (auto& [request, wish] : s->publishing) {  // They stay buffers.
+      FakeBuffer& buffer = s->buffers[wish.buffer.id] = wish.buffer;
+      buffer.orphan = buffer.size;
+      buffer.chunks.clear();
+      buffer.clean = false;
+      buffer.slot.id = SlotId();
+    }
+    s->publishing.clear();
+    s->attaching.clear();
+    Bytes shared;
+    for (auto& [name, share] : s->shares) {
+      share.chunks.clear();
+      shared += share.size;
+    }
     s->cache.clear();
     s->lent.clear();
     s->known.clear();
     s->extents.clear();
-    records.push_back({s->id, s->domain, s->job, {{kDevice, s->held()}}});
+    records.push_back(
+        {s->id, s->domain, s->job, {{kDevice, s->held() + shared}}});
   }
   chunks_.clear();
   extents_.clear();

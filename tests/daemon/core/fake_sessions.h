@@ -44,6 +44,14 @@ struct FakeBuffer {
   uint32_t logical = 0;  // As reported.
 };
 
+// A share that a session has.
+struct FakeShare {
+  ShareId id;
+  Epoch epoch;
+  Bytes size;
+  std::vector<ChunkRef> chunks;  // None: of an earlier epoch.
+};
+
 // A client process that obeys orders, unless it is told to misbehave. Its
 // messages travel in order, and arrive when the cluster delivers them.
 struct FakeSession {
@@ -73,6 +81,15 @@ struct FakeSession {
   };
   std::map<RequestId, Wanted> requests;
   std::vector<Deny> denials;
+  std::map<std::string, FakeShare> shares;  // That it has, by name.
+  // Without an answer: the buffer that is to be a share, and names.
+  struct Publishing {
+    PublishShare input;
+    FakeBuffer buffer;
+  };
+  std::map<RequestId, Publishing> publishing;
+  std::map<RequestId, std::string> attaching;
+  std::vector<ShareAnswer> share_answers;
   std::vector<DeviceReady> ready;
   int overdraft = 0;
   bool tight = false;
@@ -158,6 +175,13 @@ class FakeCluster {
   void RestoreByPlan(FakeSession& session, BufferId buffer);
   // Gives its cache back for the time until its next turn.
   void Lend(FakeSession& session);
+  // Asks to make a buffer a share; it is one, or cached, once that has been
+  // answered. Nothing happens when the buffer cannot be one.
+  void Publish(FakeSession& session, BufferId buffer, const std::string& name,
+               const std::string& checksum = "");
+  void AttachShare(FakeSession& session, const std::string& name,
+                   const std::string& checksum = "", Bytes bytes = Bytes());
+  void DetachShare(FakeSession& session, const std::string& name);
   // Tells the core what has changed.
   void Report(FakeSession& session);
   void Send(FakeSession& session, Input input);
@@ -209,6 +233,9 @@ class FakeCluster {
   void OnGrant(FakeSession& s, const Grant& grant);
   void OnRegrant(FakeSession& s, const Regrant& regrant);
   void OnDeny(FakeSession& s, const Deny& deny);
+  void OnShare(FakeSession& s, const ShareAnswer& answer);
+  void CheckShare(const FakeSession& s, const ShareAnswer& answer);
+  Bytes Orphans() const;
   void OnEvict(FakeSession& s, const EvictOrder& order);
   BufferResult EvictOne(FakeSession& s, const EvictOrder& order,
                         const EvictOrder::Candidate& candidate, Bytes* given);
@@ -230,6 +257,7 @@ class FakeCluster {
     bool ready = false;
     SessionId holder;
     DomainId domain;  // Of its first holder.
+    std::set<SessionId> sharers;
   };
 
   CoreConfig config_;

@@ -52,6 +52,46 @@ TEST(FromClientTest, BadJobNameIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("a/b"));
 }
 
+TEST(FromClientTest, SharesKeepTheirFields) {
+  v1::ClientMessage message;
+  v1::PublishShare& publish = *message.mutable_publish_share();
+  publish.set_request_id(3);
+  publish.set_device("host0");
+  publish.set_name("weights");
+  publish.set_checksum("c1");
+  publish.set_bytes(4096);
+  publish.add_chunk_ids(7);
+  const auto published = Take(message);
+  ASSERT_TRUE(published.ok() && published->has_value());
+  const auto& input = std::get<core::PublishShare>(**published);
+  EXPECT_EQ(input.session, kSession);
+  EXPECT_EQ(input.request, RequestId(3));
+  EXPECT_EQ(input.name, "weights");
+  EXPECT_EQ(input.checksum, "c1");
+  EXPECT_EQ(input.bytes, Bytes(4096));
+  EXPECT_EQ(input.chunks, std::vector<ChunkId>{ChunkId(7)});
+  message.mutable_detach_share()->set_share_id(5);
+  message.mutable_detach_share()->set_epoch(8);
+  const auto detached = Take(message);
+  ASSERT_TRUE(detached.ok() && detached->has_value());
+  EXPECT_EQ(std::get<core::DetachShare>(**detached).share, ShareId(5));
+  EXPECT_EQ(std::get<core::DetachShare>(**detached).epoch, Epoch(8));
+}
+
+TEST(FromClientTest, AbsurdSharesAreRefused) {
+  v1::ClientMessage message;
+  message.mutable_publish_share()->set_bytes(kAbsurd);
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(message).status()));
+  message.mutable_attach_share()->set_bytes(kAbsurd);
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(message).status()));
+  message.mutable_snapshot()->add_shares()->set_size_bytes(kAbsurd);
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(message).status()));
+  message.mutable_snapshot()->clear_shares();
+  message.mutable_snapshot()->add_publishing_chunk_ids(1);
+  message.mutable_snapshot()->set_epoch(kEpoch.value() + 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(message).status()));
+}
+
 TEST(FromClientTest, ShortTokenIsUnauthenticated) {
   v1::Hello hello = GoodHello();
   hello.set_token("short");
