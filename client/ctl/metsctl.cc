@@ -193,6 +193,8 @@ int RunMetsctl(int argc, const char* const* argv) {
       AddShow(app, "status", "Show the daemon, devices and jobs", &arguments);
   CLI::App* devices = AddShow(app, "devices", "Show the devices", &arguments);
   CLI::App* jobs = AddShow(app, "jobs", "Show the jobs", &arguments);
+  CLI::App* shares = AddShow(
+      app, "shares", "Show memory that processes share read-only", &arguments);
   CLI::App* limit = AddLimit(app, &arguments);
   CLI::App* run = AddRun(app, &arguments);
   CLI::App* record = AddRecord(app, &arguments);
@@ -207,9 +209,14 @@ int RunMetsctl(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (status->parsed()) return Report(Show(arguments, {true, true, true}));
+  if (status->parsed()) {
+    return Report(Show(arguments, {true, true, true, true}));
+  }
   if (devices->parsed()) return Report(Show(arguments, {true, false, false}));
   if (jobs->parsed()) return Report(Show(arguments, {false, true, false}));
+  if (shares->parsed()) {
+    return Report(Show(arguments, {false, false, false, true}));
+  }
   if (limit->parsed()) return Report(SetLimit(arguments));
   if (doctor->parsed()) {
     return Report(

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/ctl/text_table.h"
 #include "common/base/bytes.h"
 
@@ -46,6 +47,7 @@ Json ToJson(const v1::DeviceStatus& d) {
           {"quanta_total", d.quanta_total()},
           {"drained", d.drained()},
           {"pinned_bytes", d.pinned_bytes()},
+          {"shared_bytes", d.shared_bytes()},
           {"copied_out_bytes_total", d.copied_out_bytes_total()},
           {"copied_in_bytes_total", d.copied_in_bytes_total()},
           {"handover_bytes_total", d.handover_bytes_total()},
@@ -100,6 +102,16 @@ Json ToJson(const v1::JobStatus& j) {
           {"phase", j.phase()}};
 }
 
+Json ToJson(const v1::ShareStatus& s) {
+  return {{"name", s.name()},
+          {"device", s.device()},
+          {"checksum", s.checksum()},
+          {"bytes", s.bytes()},
+          {"sessions", s.sessions()},
+          {"jobs", std::vector<std::string>(s.jobs().begin(), s.jobs().end())},
+          {"payer", s.payer()}};
+}
+
 template <typename Rows>
 Json ListOf(const Rows& rows) {
   Json list = Json::array();
@@ -146,6 +158,20 @@ std::string JobTable(const v1::GetStatusResponse& status) {
   return table.Render();
 }
 
+std::string ShareTable(const v1::GetStatusResponse& status) {
+  if (status.shares().empty()) return "no shares\n";
+  TextTable table({"SHARE", "DEVICE", "COUNTS FOR", "JOBS", "PROCESSES", "SIZE",
+                   "CHECKSUM"},
+                  /*left=*/4);
+  for (const v1::ShareStatus& s : status.shares()) {
+    table.Add({s.name().empty() ? "(of an earlier metsd)" : s.name(),
+               s.device(), s.payer(), absl::StrJoin(s.jobs(), ","),
+               absl::StrCat(s.sessions()), Amount(s.bytes()),
+               s.checksum().empty() ? "-" : s.checksum()});
+  }
+  return table.Render();
+}
+
 }  // namespace
 
 std::string ToJson(const v1::GetStatusResponse& status, Parts parts) {
@@ -158,6 +184,7 @@ std::string ToJson(const v1::GetStatusResponse& status, Parts parts) {
   }
   if (parts.devices) json["devices"] = ListOf(status.devices());
   if (parts.jobs) json["jobs"] = ListOf(status.jobs());
+  if (parts.shares) json["shares"] = ListOf(status.shares());
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -171,6 +198,10 @@ std::string ToTables(const v1::GetStatusResponse& status, Parts parts) {
   if (parts.devices) text += DeviceTable(status);
   if (parts.devices && parts.jobs) text += "\n";
   if (parts.jobs) text += JobTable(status);
+  // In `status`, only where there are any.
+  if (parts.shares && !(parts.jobs && status.shares().empty())) {
+    text += absl::StrCat(parts.jobs ? "\n" : "", ShareTable(status));
+  }
   return text;
 }
 

@@ -13,9 +13,11 @@ struct Parts {
   bool devices = false;
   bool jobs = false;
   bool daemon = false;  // Epoch, policy, version, uptime.
+  bool shares = false;
 };
 
-// {"devices": […], "jobs": […]}: names as in the protocol, amounts as numbers.
+// {"devices": […], "jobs": […], "shares": […]}: names as in the protocol,
+// amounts as numbers.
 std::string ToJson(const v1::GetStatusResponse& status, Parts parts);
 
 // Aligned columns under headings.

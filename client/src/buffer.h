@@ -15,6 +15,7 @@
 namespace mets::client {
 
 class Slab;
+struct HeldShare;
 
 enum class Mobility : uint8_t { kMovable = 0, kHeld = 1, kFixed = 2 };
 
@@ -63,6 +64,7 @@ struct Buffer {
   // Ops that wait for memory and will need it: taken last.
   std::atomic<uint32_t> wanted{0};
   std::atomic<Slab*> slab{nullptr};
+  std::atomic<HeldShare*> share{nullptr};  // Changed with the device's mutex.
 
   uint32_t index = 0;       // In the BufferPool.
   uint64_t generation = 0;  // Counts the buffers that this object has been.

@@ -54,6 +54,8 @@ mets_status FromStatus(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return Fail(METS_UNAVAILABLE, std::move(text));
+    case absl::StatusCode::kAlreadyExists:
+      return Fail(METS_ALREADY_EXISTS, std::move(text));
     case absl::StatusCode::kPermissionDenied:
       return Fail(METS_PERMISSION_DENIED, std::move(text));
     case absl::StatusCode::kFailedPrecondition:
@@ -61,6 +63,16 @@ mets_status FromStatus(const absl::Status& status) {
     default:
       return Fail(METS_FAILED, std::move(text));
   }
+}
+
+mets_status FromShare(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return FromStatus(status);
+  return Fail(METS_NOT_FOUND, std::string(status.message()));
+}
+
+mets::client::ShareWish ToWish(const mets_share_options& options) {
+  const auto text = [](const char* s) { return s == nullptr ? "" : s; };
+  return {text(options.name), text(options.checksum), options.bytes};
 }
 
 mets_status FromRecording(const absl::Status& status) {
@@ -211,6 +223,36 @@ void mets_op_detach(mets_op* op) {
 
 void mets_op_name(mets_device*, const char* name) {
   mets::client::SetNextOpName(name);
+}
+
+mets_status mets_share_publish(mets_device* device, void* address,
+                               const mets_share_options* options) {
+  if (InForkedChild()) return Forked();
+  if (device == nullptr || address == nullptr || !SizeFits(options)) {
+    return Fail(METS_INVALID_ARGUMENT, "mets_share_publish: bad argument");
+  }
+  return FromShare(ToDevice(device)->Publish(address, ToWish(*options)));
+}
+
+mets_status mets_share_attach(mets_device* device,
+                              const mets_share_options* options,
+                              void** address) {
+  if (InForkedChild()) return Forked();
+  if (device == nullptr || address == nullptr || !SizeFits(options)) {
+    return Fail(METS_INVALID_ARGUMENT, "mets_share_attach: bad argument");
+  }
+  const absl::StatusOr<void*> attached =
+      ToDevice(device)->AttachShare(ToWish(*options));
+  if (attached.ok()) *address = *attached;
+  return FromShare(attached.status());
+}
+
+mets_status mets_share_detach(mets_device* device, void* address) {
+  if (InForkedChild()) return Forked();
+  if (device == nullptr) {
+    return Fail(METS_INVALID_ARGUMENT, "mets_share_detach: bad argument");
+  }
+  return FromShare(ToDevice(device)->DetachShare(address));
 }
 
 int mets_recording(mets_device* device) {

@@ -131,12 +131,12 @@ ChunkSet ChunkStore::TakeIdle(Bytes size) {
 std::vector<ChunkHandle> ChunkStore::BeginEpoch() {
   std::vector<ChunkHandle> forgotten;
   for (auto& [id, chunk] : chunks_) {
-    if (!chunk->held) {
+    if (!chunk->held && !chunk->shared) {
       forgotten.push_back(chunk->handle);
       continue;
     }
     chunk->orphan = true;
-    orphan_ += chunk->size;
+    if (chunk->held) orphan_ += chunk->size;
     Chunk* raw = chunk.get();
     orphans_.emplace(raw, std::move(chunk));
   }
@@ -144,10 +144,10 @@ std::vector<ChunkHandle> ChunkStore::BeginEpoch() {
   return forgotten;
 }
 
-std::vector<uint64_t> ChunkStore::HeldIds() const {
+std::vector<uint64_t> ChunkStore::HeldIds(bool publishing) const {
   std::vector<uint64_t> ids;
   for (const auto& [id, chunk] : chunks_) {
-    if (chunk->held) ids.push_back(id);
+    if (chunk->held && chunk->publishing == publishing) ids.push_back(id);
   }
   return ids;
 }

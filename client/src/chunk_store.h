@@ -25,6 +25,10 @@ struct Chunk {
   bool held = false;
   // Granted by an earlier daemon.
   bool orphan = false;
+  // Held, but perhaps a share's by now: metsd has been asked to publish it.
+  bool publishing = false;
+  // Of a share that this process has: mapped, and not held.
+  bool shared = false;
   // The lent range in which it is still mapped; null: none.
   Buffer* lent_in = nullptr;
 };
@@ -58,12 +62,13 @@ class ChunkStore {
   // Idle chunks of at least `size` together, or all of them; small ones first.
   ChunkSet TakeIdle(Bytes size);
 
-  // The daemon is a new one: held chunks are orphans from now on. Returns the
-  // others, which are no longer in the store.
+  // The daemon is a new one: held and shared chunks are orphans from now on.
+  // Returns the others, which are no longer in the store.
   std::vector<ChunkHandle> BeginEpoch();
 
-  // Identifiers of what is held, orphans excluded.
-  std::vector<uint64_t> HeldIds() const;
+  // Identifiers of what is held, orphans excluded, and what is being published
+  // or not.
+  std::vector<uint64_t> HeldIds(bool publishing = false) const;
 
  private:
   absl::flat_hash_map<uint64_t, std::unique_ptr<Chunk>> chunks_;

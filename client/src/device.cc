@@ -223,22 +223,24 @@ absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
 }
 
 absl::StatusOr<Buffer*> Device::MapNew(Bytes size, const ChunkSet& chunks) {
-  absl::StatusOr<char*> base = driver_->ReserveRange(size);
-  absl::Status mapped = base.status();
-  if (mapped.ok()) {
-    mapped = driver_->Map(*base, HandlesOf(chunks));
-    if (!mapped.ok()) driver_->ReleaseRange(*base, size);
-  }
+  absl::StatusOr<Buffer*> buffer = MapRange(size, chunks);
+  if (!buffer.ok()) GiveBack(chunks, 0);
+  return buffer;
+}
+
+absl::StatusOr<Buffer*> Device::MapRange(Bytes size, const ChunkSet& chunks) {
+  METS_ASSIGN_OR_RETURN(char* base, driver_->ReserveRange(size));
+  const absl::Status mapped = driver_->Map(base, HandlesOf(chunks));
   if (!mapped.ok()) {
-    GiveBack(chunks, 0);
+    driver_->ReleaseRange(base, size);
     return mapped;
   }
   absl::MutexLock lock(&mutex_);
   Buffer* buffer = buffers_.Take();
-  buffer->base.store(*base, std::memory_order_relaxed);
+  buffer->base.store(base, std::memory_order_relaxed);
   buffer->size.store(size.count(), std::memory_order_relaxed);
   buffer->chunks = chunks;
-  table_->Set(*base, size.count(), buffer);
+  table_->Set(base, size.count(), buffer);
   return buffer;
 }
 
@@ -377,6 +379,11 @@ void Device::TryDispose(Buffer* buffer, Op* op) {
   absl::ReleasableMutexLock lock(&mutex_);
   const uint64_t id = BufferPool::IdOf(*buffer);
   if (!buffer->word.TryClaim(&was)) return;
+  if (buffer->share.load(std::memory_order_relaxed) != nullptr) {
+    lock.Release();
+    DisposeShare(buffer);
+    return;
+  }
   if (buffer->reported.known) freed_ids_.push_back(id);
   if (was == Phase::kResident) {
     buffer_bytes_ -= buffer->range_size();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,6 +50,23 @@ struct DeviceOptions {
   bool gated = false;       // The program announces no ops: buffers are held.
 };
 
+// A share that this process has: its buffer is fixed, read-only and unknown to
+// the daemon as a buffer.
+struct HeldShare {
+  uint64_t id = 0;
+  uint64_t epoch = 0;
+  std::string name;
+  Bytes size;
+  ChunkSet chunks;
+};
+
+// What a share is to be, or must be.
+struct ShareWish {
+  std::string name;
+  std::string checksum;
+  uint64_t bytes = 0;  // 0: any.
+};
+
 // Which of the buffers that have changed a report describes.
 enum class ReportScope {
   kAll,
@@ -75,7 +93,8 @@ struct DeviceTotals {
 // The implementation is in device.cc (allocations), admission.h (ops),
 // device_streams.cc (whose work may still touch a range), device_move.cc
 // (eviction, restores), device_plan.cc (those of a plan), device_report.cc
-// (what the daemon is told), device_record.cc (recordings).
+// (what the daemon is told), device_share.cc (shared memory), device_record.cc
+// (recordings).
 class Device {
  public:
   static absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -113,6 +132,11 @@ class Device {
   void GetStats(mets_stats_t* stats);
   void ResetPeak();
   void MemoryInfo(uint64_t* free, uint64_t* total);
+
+  // Shared memory (device_share.cc).
+  absl::Status Publish(void* address, const ShareWish& wish);
+  absl::StatusOr<void*> AttachShare(const ShareWish& wish);
+  absl::Status DetachShare(void* address);
 
   // Recordings to a file of this process.
   bool recording() const { return recorder_.on(); }
@@ -252,6 +276,8 @@ class Device {
                                                             : mobility;
   }
   absl::StatusOr<Buffer*> MapNew(Bytes size, const ChunkSet& chunks);
+  // The same; an error leaves the chunks to the caller.
+  absl::StatusOr<Buffer*> MapRange(Bytes size, const ChunkSet& chunks);
   void Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeSmall(Buffer* buffer, void* address, StreamMask stream);
@@ -359,6 +385,26 @@ class Device {
   void PutIdle(const ChunkSet& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutIdle(Buffer* range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Shared memory (device_share.cc).
+  // The buffer, fixed, resident and pinned.
+  absl::StatusOr<Buffer*> BeginPublishing(void* address);
+  absl::Status AskToPublish(Buffer* buffer, const ShareWish& wish);
+  // Its chunks are the share's from now on.
+  absl::Status TakePublished(Buffer* buffer, const std::string& name,
+                             const v1::ShareAnswer& answer);
+  absl::StatusOr<HeldShare*> TakeAttached(const std::string& name,
+                                          const v1::ShareAnswer& answer);
+  HeldShare* AddShare(const std::string& name, const v1::ShareAnswer& answer,
+                      const ChunkSet& chunks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Buffer*> MapShare(HeldShare* share, uint64_t bytes);
+  // Nothing of it is mapped any more.
+  void LeaveShare(HeldShare* share) ABSL_LOCKS_EXCLUDED(mutex_);
+  // After a fault: whether it is a share, and says so.
+  bool SaysReadOnly(Buffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A freed buffer that is nobody's. Waits for the streams that use it.
+  void DisposeShare(Buffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Lending (device_lend.cc).
   // A chunk that is the process's again, or goes away, is mapped in no lent
   // range: ends the loan of those ranges.
@@ -442,6 +488,7 @@ class Device {
   RangeCache cache_ ABSL_GUARDED_BY(mutex_);
   std::vector<Buffer*> lent_ ABSL_GUARDED_BY(mutex_);  // Ranges, oldest first.
   SlabSet slabs_ ABSL_GUARDED_BY(mutex_);
+  std::list<HeldShare> shares_ ABSL_GUARDED_BY(mutex_);
   // Slot of the present epoch → the buffer whose `slot` it is, or will be.
   absl::flat_hash_map<uint64_t, uint64_t> slot_owners_ ABSL_GUARDED_BY(mutex_);
   uint64_t departures_ ABSL_GUARDED_BY(mutex_) = 0;

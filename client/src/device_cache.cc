@@ -31,7 +31,7 @@ absl::StatusOr<Grant> Device::Hold(const std::vector<uint64_t>& ids,
   absl::ReleasableMutexLock lock(&mutex_);
   for (uint64_t id : ids) {
     Chunk* chunk = chunks_.Find(id);
-    if (chunk == nullptr || chunk->held) {
+    if (chunk == nullptr || chunk->held || chunk->shared) {
       return absl::InternalError(
           absl::StrCat("metsd granted chunk ", id, ", which is ",
                        chunk == nullptr ? "unknown" : "in use"));
@@ -210,7 +210,7 @@ bool Device::Forget(uint64_t chunk_id) {
     absl::MutexLock lock(&mutex_);
     Chunk* chunk = chunks_.Find(chunk_id);
     if (chunk == nullptr) return true;
-    if (chunk->held) return false;
+    if (chunk->held || chunk->shared) return false;
     if (chunk->lent_in != nullptr) lent.push_back(chunk->lent_in);
   }
   EndLoans(lent);

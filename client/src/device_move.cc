@@ -352,6 +352,9 @@ absl::Status Device::SetMobility(void* address, Mobility wanted) {
       buffer->word.phase() == Phase::kFree) {
     return absl::InvalidArgumentError("the address is in no live buffer");
   }
+  if (buffer->share.load() != nullptr) {
+    return absl::InvalidArgumentError("the address is in a share: it is fixed");
+  }
   Mobility old;
   const auto set = [&](Mobility value) {
     absl::MutexLock lock(&mutex_);
@@ -383,6 +386,7 @@ absl::Status Device::SetMobility(void* address, Mobility wanted) {
 bool Device::ServeFault(const void* address) {
   Buffer* buffer = table_->Owns(address) ? table_->Find(address) : nullptr;
   if (buffer == nullptr || buffer->word.phase() == Phase::kFree) return false;
+  if (SaysReadOnly(buffer)) return false;
   // Somebody may just have brought it back.
   if (buffer->word.phase() == Phase::kResident) return true;
   totals_.unobserved_accesses.fetch_add(1, std::memory_order_relaxed);

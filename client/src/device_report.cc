@@ -116,7 +116,10 @@ bool Device::ReportChanges(ReportScope scope) {
   const bool renumbered = std::exchange(reported_version_, version) != version;
   Bytes pinned;
   for (Buffer& buffer : buffers_.all()) {
-    if (buffer.word.phase() == Phase::kFree || buffer.in_order) continue;
+    if (buffer.word.phase() == Phase::kFree || buffer.in_order ||
+        buffer.share.load(std::memory_order_relaxed) != nullptr) {
+      continue;
+    }
     ReportedBuffer now = Describe(&buffer, epoch);
     if (now.pinned) pinned += buffer.range_size();
     const bool lasts =
@@ -210,9 +213,24 @@ void Device::SendSnapshot(bool last) {
     if (part()->chunk_ids_size() >= kChunksPerMessage) parts.emplace_back();
     part()->add_chunk_ids(id);
   }
+  for (uint64_t id : chunks_.HeldIds(/*publishing=*/true)) {
+    if (part()->publishing_chunk_ids_size() >= kChunksPerMessage) {
+      parts.emplace_back();
+    }
+    part()->add_publishing_chunk_ids(id);
+  }
+  for (const HeldShare& share : shares_) {
+    v1::HeldShare* held = part()->add_shares();
+    held->set_share_id(share.id);
+    held->set_epoch(share.epoch);
+    held->set_size_bytes(share.size.count());
+  }
   for (Buffer& buffer : buffers_.all()) {
     buffer.reported = ReportedBuffer();
-    if (buffer.word.phase() == Phase::kFree) continue;
+    if (buffer.word.phase() == Phase::kFree ||
+        buffer.share.load(std::memory_order_relaxed) != nullptr) {
+      continue;
+    }
     if (part()->buffers_size() >= kBuffersPerMessage) parts.emplace_back();
     FillReport(&buffer, Describe(&buffer, epoch), part()->add_buffers());
   }

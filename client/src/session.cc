@@ -78,6 +78,8 @@ Session::Session(Settings settings)
       requests_(
           inbox_,
           [this](v1::ClientMessage message) { Send(std::move(message)); }),
+      shares_(inbox_,
+              [this](v1::ClientMessage message) { Send(std::move(message)); }),
       orders_(std::make_unique<OrderWorker>(inbox_, extents_, *this,
                                             [this] { return Devices(); })) {}
 
@@ -113,6 +115,7 @@ void Session::Stop() {
   orders_->Stop();
   extents_.Stop();
   requests_.OnEnded(absl::UnavailableError("the process is ending"));
+  shares_.OnEnded(absl::UnavailableError("the process is ending"));
 }
 
 void Session::BreakForTest() {
@@ -161,6 +164,7 @@ bool Session::EndsSession(const absl::Status& status) {
     ended_ = status;
   }
   requests_.OnEnded(status);
+  shares_.OnEnded(status);
   if (connected) {
     Log(LogLevel::kError,
         absl::StrCat(status.message(),
@@ -173,8 +177,9 @@ absl::Status Session::RunConnection() {
   inbox_.Reset(/*new_epoch=*/false);
   METS_ASSIGN_OR_RETURN(
       std::unique_ptr<Connection> opened,
-      Connection::Open(settings_.run_dir,
-                       [this](ipc::Fds fds) { OnDescriptors(std::move(fds)); }));
+      Connection::Open(settings_.run_dir, [this](ipc::Fds fds) {
+        OnDescriptors(std::move(fds));
+      }));
   std::shared_ptr<Connection> connection = std::move(opened);
   v1::Hello hello;
   bool first;
@@ -210,6 +215,7 @@ absl::Status Session::RunConnection() {
   }
   SendSnapshots(first);
   requests_.OnOpen(generation);
+  shares_.OnOpen(epoch());
   v1::DaemonMessage message;
   absl::Status ended;
   while (ended.ok() && connection->Read(&message)) {
@@ -294,6 +300,7 @@ void Session::OnBroken() {
     device->gate().Open();
   }
   requests_.OnBroken();
+  shares_.OnBroken();
   inbox_.Close();
   orders_->Abandon();
 }
@@ -302,6 +309,8 @@ void Session::Dispatch(v1::DaemonMessage message) {
   switch (message.message_case()) {
     case v1::DaemonMessage::kGranted:
       return requests_.OnGranted(message.granted());
+    case v1::DaemonMessage::kShareAnswer:
+      return shares_.OnAnswer(message.share_answer());
     case v1::DaemonMessage::kDenied:
       return requests_.OnDenied(message.denied());
     case v1::DaemonMessage::kDeviceReady:

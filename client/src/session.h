@@ -20,6 +20,7 @@
 #include "client/src/env.h"
 #include "client/src/order_worker.h"
 #include "client/src/request_table.h"
+#include "client/src/share_table.h"
 #include "client/src/uplink.h"
 
 namespace mets::client {
@@ -53,6 +54,11 @@ class Session : public Uplink {
   absl::StatusOr<Grant> Acquire(Device& device,
                                 const std::vector<Bytes>& ranges,
                                 absl::Time deadline, WaitMode mode) override;
+  absl::Status AskForShare(
+      Device& device, v1::ClientMessage message,
+      std::function<absl::Status(const v1::ShareAnswer&)> take) override {
+    return shares_.Ask(device, std::move(message), std::move(take));
+  }
   uint64_t generation() const override { return generation_.load(); }
   uint64_t epoch() const override { return epoch_.load(); }
 
@@ -96,6 +102,7 @@ class Session : public Uplink {
   DescriptorInbox inbox_;
   ExtentRegistrar extents_;
   RequestTable requests_;
+  ShareTable shares_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<uint64_t> epoch_{0};
 

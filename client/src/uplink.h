@@ -3,6 +3,7 @@
 #define METS_CLIENT_SRC_UPLINK_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,16 @@ class Uplink {
   virtual absl::StatusOr<Grant> Acquire(Device& device,
                                         const std::vector<Bytes>& ranges,
                                         absl::Time deadline, WaitMode mode) = 0;
+
+  // Asks for a share with a PublishShare or AttachShare, whose request_id is
+  // set here, and waits for the answer, also while the daemon is away. `take`
+  // runs once that is DONE and its descriptors have come, before the stream can
+  // break: what it takes is in the next snapshot. NOT_FOUND, ALREADY_EXISTS,
+  // INVALID_ARGUMENT, FAILED_PRECONDITION: as the daemon says; UNAVAILABLE: a
+  // new daemon cannot publish what an earlier one has granted.
+  virtual absl::Status AskForShare(
+      Device& device, v1::ClientMessage message,
+      std::function<absl::Status(const v1::ShareAnswer&)> take) = 0;
 
   // Counts streams: an order or token of an earlier one is void.
   virtual uint64_t generation() const = 0;

@@ -1,4 +1,5 @@
 // libmets with a real metsd that shares a GPU. Skipped where there is none.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -138,6 +139,45 @@ TEST_F(CudaSessionTest, TwoJobsTakeTheMemoryFromEachOther) {
   }
   EXPECT_GE(first.Stats().evicted_bytes_total, 3 * size);
   EXPECT_GE(second.Stats().evicted_bytes_total, 2 * size);
+}
+
+TEST_F(CudaSessionTest, AShareIsReadWhereItIs) {
+  GpuJob publisher(*metsd_, gpu_, "publisher");
+  GpuJob reader(*metsd_, gpu_, "reader");
+  const std::string bytes = Pattern(100 << 20, 5);
+  char* published = publisher.Make(bytes);
+  ASSERT_TRUE(publisher.device().Publish(published, {"weights", "c", 0}).ok());
+  const auto attached =
+      reader.device().AttachShare({"weights", "c", bytes.size()});
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  char* there = static_cast<char*>(*attached);
+  EXPECT_TRUE(gpu_.read(there, bytes.size()) == bytes);
+  // More than what is left beside it: it stays.
+  const std::string more = Pattern(300 << 20, 6);
+  char* rival = reader.Make(more);
+  publisher.Make(Pattern(200 << 20, 7));
+  EXPECT_TRUE(reader.Read(rival, more.size()) == more);
+  publisher.device().Free(published);
+  EXPECT_TRUE(gpu_.read(there, bytes.size()) == bytes);
+  ASSERT_TRUE(reader.device().DetachShare(there).ok());
+  EXPECT_TRUE(absl::IsNotFound(
+      reader.device().AttachShare({"weights", "", 0}).status()));
+}
+
+// By design: docs/sharing_memory.md names the alternative.
+TEST_F(CudaSessionTest, TheDriverRefusesLegacyIpcHandlesOfBuffers) {
+  GpuJob job(*metsd_, gpu_, "legacy");
+  char* buffer = job.Make(Pattern(16 << 20, 1));
+  struct Handle {
+    char reserved[64];
+  } handle;
+  using Get = int (*)(Handle*, unsigned long long);
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  const auto get = reinterpret_cast<Get>(dlsym(driver, "cuIpcGetMemHandle"));
+  ASSERT_NE(get, nullptr);
+  const int code = get(&handle, reinterpret_cast<uintptr_t>(buffer));
+  RecordProperty("cuIpcGetMemHandle", code);
+  EXPECT_NE(code, 0);
 }
 
 TEST_F(CudaSessionTest, MoreThanThePoolIsRefused) {

@@ -88,6 +88,13 @@ class FakeUplink : public Uplink {
     return grant;
   }
 
+  // No test of one device shares memory.
+  absl::Status AskForShare(
+      Device&, v1::ClientMessage,
+      std::function<absl::Status(const v1::ShareAnswer&)>) override {
+    return absl::UnimplementedError("the fake daemon shares nothing");
+  }
+
   void set_pool(Bytes pool) { pool_ = pool.count(); }
 
   uint64_t generation() const override { return generation_; }

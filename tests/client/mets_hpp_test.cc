@@ -119,6 +119,29 @@ TEST_F(MetsHppTest, MobilityIsChanged) {
   EXPECT_EQ(device_.Stats()->held_bytes, 4 * kMiB);
 }
 
+TEST_F(MetsHppTest, ShareIsDetachedWhenItsLastOwnerGoes) {
+  Buffer buffer = device_.Allocate(4 * kMiB).value();
+  {
+    const Op op = device_.Begin({Write(buffer)}).value();
+    std::memset(buffer.data(), 9, buffer.bytes());
+  }
+  ShareOptions options;
+  options.name = "no such name";
+  const Expected<Share> failed = device_.Publish(buffer, options);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.status().code(), METS_INVALID_ARGUMENT);
+  EXPECT_TRUE(buffer);
+  options.name = "weights";
+  EXPECT_EQ(device_.Attach(options).status().code(), METS_NOT_FOUND);
+  Share share = device_.Publish(buffer, options).value();
+  EXPECT_FALSE(buffer);
+  EXPECT_EQ(share.bytes(), 4 * kMiB);
+  EXPECT_EQ(share.as<char>()[0], 9);
+  EXPECT_EQ(device_.Attach(options).status().code(), METS_ALREADY_EXISTS);
+  share = Share();
+  EXPECT_EQ(device_.Attach(options).status().code(), METS_NOT_FOUND);
+}
+
 TEST(ExpectedDeathTest, TakingAValueThatIsNotThereSaysWhy) {
   Expected<int> none = Status(METS_FAILED, "no such thing");
   EXPECT_DEATH(none.value(), "METS: no such thing");

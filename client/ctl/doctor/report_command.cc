@@ -57,7 +57,7 @@ std::string StatusOrReason(const std::string& run_dir) {
   if (!client.ok()) return absl::StrCat(client.status().message(), "\n");
   const absl::StatusOr<v1::GetStatusResponse> status = client->GetStatus();
   if (!status.ok()) return absl::StrCat(status.status().message(), "\n");
-  return ToJson(*status, {true, true, true});
+  return ToJson(*status, {true, true, true, true});
 }
 
 // METS_… alone: others may hold secrets.

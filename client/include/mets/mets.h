@@ -28,7 +28,8 @@
  * the functions by dlsym; others may link it.
  *
  * Threads. Every function may be called from any thread. Only mets_open,
- * mets_device_open, mets_alloc, mets_op_begin and mets_gate_enter can block.
+ * mets_device_open, mets_alloc, mets_op_begin, mets_gate_enter and the functions
+ * of shared memory can block.
  *
  * Errors. Functions return a mets_status; the text for people is in
  * mets_last_error(), per thread. A function that fails changes nothing.
@@ -75,7 +76,10 @@ typedef enum mets_status {
   METS_REFUSED = 5,           /* The daemon refuses the session: bad job name,
                                  guarantee that does not fit, versions. */
   METS_FORKED = 6,            /* The process is a forked child. */
-  METS_FAILED = 7             /* A copy, mapping or system call failed. */
+  METS_FAILED = 7,            /* A copy, mapping or system call failed. */
+  METS_NOT_FOUND = 8,         /* No share of that name. */
+  METS_ALREADY_EXISTS = 9     /* The share's name is taken, or the process has
+                                 it already. */
 } mets_status;
 
 typedef struct mets_client mets_client; /* The process's session. */
@@ -267,6 +271,79 @@ METS_EXPORT void mets_op_allocated(const mets_op* op, uint64_t* bytes,
 /* The calling thread leaves the op without ending it (asynchronous ops), so
  * that its later allocations are not the op's. */
 METS_EXPORT void mets_op_detach(mets_op* op);
+
+/* ---- shared memory --------------------------------------------------------- */
+
+/* A share is memory of one device that several processes read, without copies:
+ * weights that all of them need, say. One process publishes a buffer under a
+ * name, others attach it; each has it at an address of its own.
+ *
+ *     mets_share_options share = METS_SHARE_OPTIONS_INIT;
+ *     share.name = "bert-base";
+ *     share.checksum = "sha256:9f86d0";
+ *     mets_share_publish(device, weights, &share);     the one
+ *     mets_share_attach(device, &share, &weights);     the others
+ *
+ * It counts once in the device pool: against the limit of the publisher's job,
+ * after that of another that has it. It is fixed: it never moves. It lives
+ * until the last process has detached it or has ended, however that came, and
+ * nobody else gets the memory before. The name is free again then.
+ *
+ * Only processes of one trust domain (jobs of one user, or of one listener) see
+ * each other's shares. libmets maps a share read-only, in the publisher too: on
+ * host devices a write ends the process with SIGSEGV; on GPUs it does where the
+ * driver can map so. That guards against mistakes, not against a program of the
+ * same user that means harm.
+ *
+ * metsd never reads the bytes: the checksum is what the publisher says, of
+ * whatever kind; a process that wants to know computes it anew.
+ *
+ * A restart of metsd takes no memory away, but what was published before cannot
+ * be attached any more, and its name is free.
+ *
+ * Legacy CUDA IPC (cuIpcGetMemHandle, cudaIpcGetMemHandle) does not work on
+ * memory of mets_alloc: the driver refuses what was not allocated by cuMemAlloc.
+ * Publish it instead. */
+typedef struct mets_share_options {
+  size_t size;          /* sizeof(mets_share_options) */
+  const char* name;     /* [A-Za-z0-9._-]{1,63}; unique in the trust domain, for
+                           each device */
+  const char* checksum; /* at most 128 printable characters without spaces.
+                           Publish: NULL, none. Attach: it must be the same;
+                           NULL: any */
+  uint64_t bytes;       /* publish: not used. Attach: it must have so many; 0:
+                           any */
+} mets_share_options;
+#define METS_SHARE_OPTIONS_INIT \
+  { sizeof(mets_share_options), NULL, NULL, 0 }
+
+/* Makes the buffer at `address`, as mets_alloc returned it, a share, which the
+ * process goes on to have at that address. Everything that writes to it must
+ * have been put on streams named to libmets; the call waits for that, for metsd
+ * and, if the buffer is in swap space, for memory.
+ *
+ * METS_INVALID_ARGUMENT: not the beginning of a buffer, smaller than
+ * slab_threshold_bytes (such allocations share chunks), or the name or checksum
+ * is malformed; METS_ALREADY_EXISTS: the name is taken; METS_REFUSED: too many
+ * shares, or memory from before a restart of metsd; METS_UNAVAILABLE: metsd was
+ * restarted meanwhile. The buffer stays what it was then. */
+METS_EXPORT mets_status mets_share_publish(mets_device* device, void* address,
+                                           const mets_share_options* options);
+
+/* Maps a share. mets_find says its size. Waits for metsd only: no memory is
+ * needed.
+ *
+ * METS_NOT_FOUND: nobody in the trust domain has published it (yet), or all have
+ * detached it; METS_REFUSED: its size or checksum is another; the text has both.
+ * METS_ALREADY_EXISTS: this process has it. */
+METS_EXPORT mets_status mets_share_attach(mets_device* device,
+                                          const mets_share_options* options,
+                                          void** address);
+
+/* The process does not need the share any more, at the address where it has it;
+ * mets_free does the same. Waits for the work on streams that uses it.
+ * METS_INVALID_ARGUMENT when no share begins there. */
+METS_EXPORT mets_status mets_share_detach(mets_device* device, void* address);
 
 /* ---- recordings ------------------------------------------------------------ */
 

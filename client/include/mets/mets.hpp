@@ -13,7 +13,7 @@
 //
 // Ownership. A Client and a Device are handles, to be copied freely: the
 // session lasts as long as the process. A Buffer, Op or Section is moved, not
-// copied, and frees, ends or leaves when it goes.
+// copied, and frees, ends or leaves when it goes; so is a Share.
 //
 // Errors. What can fail returns a Status or an Expected, which the caller must
 // look at. Taking the value of an Expected that has none ends the program with
@@ -164,6 +164,36 @@ class Buffer {
   internal::Owned<Range, FreeRange> owned_;
 };
 
+// A share that the process has: read-only memory, its own or another's.
+// Detached when it goes. Empty after it was moved from.
+class Share {
+ public:
+  Share() = default;
+
+  const void* data() const { return owned_.get().address; }
+  template <typename T>
+  const T* as() const {
+    return static_cast<const T*>(data());
+  }
+  uint64_t bytes() const { return owned_.get().bytes; }
+  explicit operator bool() const { return data() != nullptr; }
+
+ private:
+  friend class Device;
+  struct Range {
+    mets_device* device = nullptr;
+    void* address = nullptr;
+    uint64_t bytes = 0;
+  };
+  static void Detach(Range& range) {
+    if (range.address == nullptr) return;
+    (void)mets_share_detach(range.device, range.address);
+  }
+  explicit Share(Range range) : owned_(range) {}
+
+  internal::Owned<Range, Detach> owned_;
+};
+
 // What an op does with a buffer, or with any address in it.
 inline mets_access Read(const void* address) { return {address, 0, METS_READ}; }
 inline mets_access Read(const Buffer& buffer) { return Read(buffer.data()); }
@@ -209,6 +239,13 @@ class Section {
   internal::Owned<mets_device*, Leave> owned_;
 };
 
+// What a share is to be, or must be; see mets_share_options.
+struct ShareOptions {
+  std::string name;
+  std::string checksum;  // "": none, or any.
+  uint64_t bytes = 0;    // Attach: 0: any.
+};
+
 struct AllocateOptions {
   uint64_t align = 0;  // A power of two up to 64 KiB; 0: 64.
   mets_stream stream = nullptr;
@@ -231,6 +268,29 @@ class Device {
     const Status status = Status::Of(mets_alloc(device_, &options, &address));
     if (!status) return status;
     return Buffer(Buffer::Range{device_, address, bytes, nullptr});
+  }
+
+  // Makes a buffer a share, and takes it over; an error leaves it as it was.
+  Expected<Share> Publish(Buffer& buffer, const ShareOptions& how) {
+    const mets_share_options options = ToC(how);
+    const Status status =
+        Status::Of(mets_share_publish(device_, buffer.data(), &options));
+    if (!status) return status;
+    const Buffer::Range range =
+        std::exchange(buffer.owned_.get(), Buffer::Range());
+    return Share(Share::Range{device_, range.address, range.bytes});
+  }
+  // Maps what another process has published. METS_NOT_FOUND: nobody has yet.
+  Expected<Share> Attach(const ShareOptions& how) {
+    const mets_share_options options = ToC(how);
+    void* address = nullptr;
+    Status status = Status::Of(mets_share_attach(device_, &options, &address));
+    if (!status) return status;
+    mets_buffer_info info = METS_BUFFER_INFO_INIT;
+    status = Status::Of(mets_find(device_, address, &info));
+    Share share(Share::Range{device_, address, info.bytes});
+    if (!status) return status;
+    return share;
   }
 
   // Waits until everything named is resident; see mets_op_begin. `name`, as
@@ -276,6 +336,14 @@ class Device {
   mets_device* get() const { return device_; }
 
  private:
+  static mets_share_options ToC(const ShareOptions& how) {
+    mets_share_options options = METS_SHARE_OPTIONS_INIT;
+    options.name = how.name.c_str();
+    if (!how.checksum.empty()) options.checksum = how.checksum.c_str();
+    options.bytes = how.bytes;
+    return options;
+  }
+
   friend class Client;
   explicit Device(mets_device* device) : device_(device) {}
 

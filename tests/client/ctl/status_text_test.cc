@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr Parts kAll = {true, true, true};
+constexpr Parts kAll = {true, true, true, true};
 
 v1::GetStatusResponse Sample() {
   v1::GetStatusResponse status;
@@ -27,6 +27,26 @@ v1::GetStatusResponse Sample() {
   job.set_resident_bytes(3 << 20);
   job.set_priority(-2);
   return status;
+}
+
+TEST(StatusTextTest, SharesAreListedWithWhoHasThem) {
+  v1::GetStatusResponse status = Sample();
+  EXPECT_EQ(ToTables(status, {false, false, false, true}), "no shares\n");
+  EXPECT_EQ(Json::parse(ToJson(status, kAll)).at("shares"), Json::array());
+  v1::ShareStatus& share = *status.add_shares();
+  share.set_name("weights");
+  share.set_device("host0");
+  share.set_bytes(3 << 20);
+  share.set_sessions(2);
+  share.add_jobs("left");
+  share.add_jobs("right");
+  share.set_payer("left");
+  const std::string table = ToTables(status, kAll);
+  EXPECT_THAT(table, HasSubstr("weights  host0   left        left,right"));
+  EXPECT_THAT(table, HasSubstr("3 MiB"));
+  const Json json = Json::parse(ToJson(status, kAll)).at("shares").at(0);
+  EXPECT_EQ(json.at("jobs"), Json({"left", "right"}));
+  EXPECT_EQ(json.at("payer"), "left");
 }
 
 TEST(StatusTextTest, JsonHasEveryPromisedField) {
