@@ -3,6 +3,21 @@
 # configured (CMAKE_INSTALL_PREFIX).
 include(GNUInstallDirs)
 
+# The wheel: below the folder of the package mets.
+if(SKBUILD)
+  set(METS_WHEEL_LIBRARIES mets mets_torch)
+  if(METS_WITH_TENSORFLOW)
+    list(APPEND METS_WHEEL_LIBRARIES
+         mets_tf_allocator_tf mets_tf_allocator_loader)
+  endif()
+  install(TARGETS ${METS_WHEEL_LIBRARIES}
+          LIBRARY DESTINATION lib COMPONENT wheel)
+  install(TARGETS metsctl RUNTIME DESTINATION bin COMPONENT wheel)
+  add_custom_target(mets_wheel)
+  add_dependencies(mets_wheel ${METS_WHEEL_LIBRARIES} metsctl)
+  return()
+endif()
+
 # Plug-ins find libmets beside them, and metsctl finds both from its own folder.
 set(METS_INSTALL_LIBDIR lib/mets)
 

@@ -9,9 +9,18 @@ find_package(benchmark REQUIRED)
 set(METS_TEST_LABELS unit integration e2e fuzz stress bench gpu ops)
 set(METS_TEST_LAUNCHER "")
 if(METS_SANITIZE STREQUAL "thread")
-  # ThreadSanitizer does not stand the address randomisation of new kernels.
+  # ThreadSanitizer does not stand the address randomisation of new kernels, and
+  # does not see the mutexes of Abseil's library by itself.
   find_program(METS_SETARCH setarch REQUIRED)
-  set(METS_TEST_LAUNCHER ${METS_SETARCH} -R)
+  add_library(mets_tsan_mutex SHARED
+              ${CMAKE_SOURCE_DIR}/tests/sanitizers/absl_mutex.cc)
+  target_link_libraries(mets_tsan_mutex PRIVATE absl::synchronization
+                                                ${CMAKE_DL_LIBS})
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libtsan.so
+                  OUTPUT_VARIABLE METS_TSAN OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(METS_TEST_LAUNCHER
+      ${METS_SETARCH} -R env
+      LD_PRELOAD=${METS_TSAN}:$<TARGET_FILE:mets_tsan_mutex>)
 endif()
 
 # Settings that every test has, also those that are no GoogleTest program.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "client/ctl/bench/bench_command.h"
 #include "client/ctl/doctor/doctor_command.h"
 #include "client/ctl/operator_commands.h"
+#include "client/ctl/positive_seconds.h"
 #include "client/ctl/record_command.h"
 #include "client/ctl/run_command.h"
 #include "client/ctl/status_text.h"
@@ -120,7 +122,7 @@ CLI::App* AddRecord(CLI::App& app, Arguments* arguments) {
   command
       ->add_option("--seconds", arguments->record_seconds,
                    "Stop after this time")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveSeconds())
       ->type_name("N");
   command
       ->add_option("--device", record.device,
@@ -165,11 +167,26 @@ CLI::App* AddReport(CLI::App& app, Arguments* arguments) {
       ->type_name("FILE");
   command
       ->add_option("--config", report.config,
-                   "metsd's configuration; default /etc/mets/metsd.toml")
+                   "metsd's configuration; default: the one installed")
       ->type_name("FILE");
   command->add_option("--python", report.python, "As for doctor")
       ->type_name("PROGRAM");
   return command;
+}
+
+// What was typed wrong, and where help is.
+absl::Status Misunderstood(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = app.get_subcommands();
+  const std::vector<std::string> rest = app.remaining();
+  if (!commands.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(error.what(), " (metsctl ", commands[0]->get_name(),
+                     " --help says what there is)"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      rest.empty() ? "a command is needed"
+                   : absl::StrCat("there is no command '", rest[0], "'"),
+      " (metsctl --help lists the commands)"));
 }
 
 int Report(const absl::Status& status) {
@@ -207,7 +224,8 @@ int RunMetsctl(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return Report(Misunderstood(app, error));
   }
   if (status->parsed()) {
     return Report(Show(arguments, {true, true, true, true}));

@@ -17,10 +17,6 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 // From SIGKILL until the daemon has seen the end.
 constexpr absl::Duration kKilledWithin = absl::Seconds(5);
 
-std::string Amount(uint64_t bytes) {
-  return FormatBytes(Bytes(static_cast<int64_t>(bytes)));
-}
-
 absl::StatusOr<int> CountSessions(AdminClient& client, const std::string& job) {
   METS_ASSIGN_OR_RETURN(const v1::GetStatusResponse status, client.GetStatus());
   int sessions = 0;
@@ -35,8 +31,8 @@ absl::StatusOr<int> CountSessions(AdminClient& client, const std::string& job) {
 absl::Status EvictCommand(AdminClient& client, const std::string& job) {
   METS_ASSIGN_OR_RETURN(const v1::EvictJobResponse done, client.EvictJob(job));
   std::printf("%s have left the devices, %s stay%s\n",
-              Amount(done.evicted_bytes()).c_str(),
-              Amount(done.left_bytes()).c_str(),
+              FormatBytes(Bytes(done.evicted_bytes())).c_str(),
+              FormatBytes(Bytes(done.left_bytes())).c_str(),
               done.left_bytes() == 0 ? "" : ": pinned, held or in use again");
   return absl::OkStatus();
 }

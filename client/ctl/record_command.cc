@@ -110,6 +110,10 @@ absl::Status RecordCommand(const RecordOptions& options,
           trace::TextFileWriter::Create(options.file);
       written = file.status();
       if (!file.ok()) break;
+      if (options.limit == absl::InfiniteDuration()) {
+        std::fprintf(stderr, "recording '%s' until it ends, or Ctrl-C\n",
+                     options.job.c_str());
+      }
       recording = std::make_unique<Recording>(*std::move(file));
     }
     written = recording->Append(text);

@@ -80,6 +80,11 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
                                  options.guarantee, &environment));
   METS_RETURN_IF_ERROR(CheckGuarantee(options));
   if (options.priority.has_value()) {
+    if (!IsPriority(*options.priority)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--priority: ", *options.priority, " is not between -",
+                       kMostPriority, " and ", kMostPriority));
+    }
     environment.emplace_back("METS_PRIORITY", absl::StrCat(*options.priority));
   }
   if (options.weight.has_value()) {

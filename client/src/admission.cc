@@ -211,7 +211,8 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   // That the daemon spares what is named.
   device_.ReportChanges(ReportScope::kAll);
   METS_ASSIGN_OR_RETURN(
-      Grant grant, device_.uplink_.Acquire(device_, ranges, deadline, mode));
+      Grant grant, device_.uplink_.Acquire(device_, ranges, deadline,
+                                       {mode, op_->number}));
   if (grant.overdraft) op_->AddToken(grant.generation);
   for (size_t i = 0; i < grant.ranges.size(); ++i) {
     granted_.push_back({ranges[i], std::move(grant.ranges[i])});
@@ -286,6 +287,7 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
   if (count == 0 && expected_bytes == 0) return absl::OkStatus();
   Op* op = NewOp(this);
   op->stream = on;
+  if (phantoms_ != nullptr && name != nullptr) op->name = name;
   // Before the gate, which may close where a step begins.
   WatchBegin(name, accesses, count, &op->step);
   // What runs within an op must not wait: others may wait for that op. Nor what
@@ -357,9 +359,13 @@ absl::Status Device::BeginSlow(const mets_access* accesses, size_t count,
 }
 
 void Device::UnpinAll(Op* op, StreamMask stream) {
+  if (phantoms_ != nullptr) NoteUser(*op);
+  const StreamTable::Moment now = streams_.moment();
   for (size_t i = 0; i < op->pin_count; ++i) {
-    op->pin(i).buffer->AddStreams(stream);
-    Unpin(op->pin(i).buffer);
+    Buffer* buffer = op->pin(i).buffer;
+    buffer->AddStreams(stream);
+    buffer->used.store(now, std::memory_order_relaxed);
+    Unpin(buffer);
   }
   op->ClearPins();
 }
@@ -367,7 +373,13 @@ void Device::UnpinAll(Op* op, StreamMask stream) {
 void Device::EndOp(Op* op, mets_stream stream) {
   RemoveCurrentOp(op);
   if (op->recorded != 0) recorder_.EndOp(op->recorded);
-  UnpinAll(op, streams_.FindOrHost(stream).bit);
+  const StreamMask on = streams_.FindOrHost(stream).bit;
+  UnpinAll(op, on);
+  // Programs launch work long before it runs; what a plan hides behind an op is
+  // what hides behind its work.
+  op->step.timed = on != 0 && op->step.recorded;
+  if (op->step.timed) AwaitStreams(on, StreamTable::kNow);
+  if (stream != nullptr && tight()) streams_.Mark();
   if (op->step.watched()) step_watch_.End(&op->step, JobTime());
   if (!op->ranges.empty() || !op->chunks.empty()) {
     absl::MutexLock lock(&mutex_);

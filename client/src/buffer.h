@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "client/src/buffer_word.h"
@@ -58,6 +59,9 @@ struct Buffer {
   // Those whose work may still touch the range. Set before the pin of an op
   // that has used it ends; cleared by who has waited, while it is nobody's.
   std::atomic<StreamMask> streams{0};
+  // When the last of those ops had ended, or when it was freed; kNow while that
+  // is not known.
+  std::atomic<StreamTable::Moment> used{0};
   // Evictors that may be reading it, also when an op has brought it back.
   // Lowered with the device's mutex.
   std::atomic<int> copies{0};
@@ -80,6 +84,7 @@ struct Buffer {
   uint64_t seen = 0;           // The generation at the last look.
 
   uint64_t departure = 0;  // Number of the eviction that began last.
+  std::string last_op;     // Where there are phantom evictions.
 
   // Links of the RangeCache.
   Buffer* older = nullptr;

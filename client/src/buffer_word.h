@@ -20,6 +20,8 @@ enum class Phase : uint32_t {
   kUnmapping,  // (owner) On the way to kSwapped.
   kSwapped,    // Its bytes are in its slot.
   kRestoring,  // (owner) On the way to kResident.
+  kHidden,     // Blocked by a phantom eviction; its memory is still there.
+               // Whoever needs it moves it to kResuming.
 };
 
 // Or free. Otherwise its bytes are only in its slot.
@@ -72,9 +74,10 @@ class BufferWord {
     return true;
   }
 
-  // False when it is free already.
+  // False when it is free already. Seen by whoever looks (freed) after what the
+  // caller looks at behind it, both in sequentially consistent order.
   bool MarkFreed() {
-    const uint64_t old = word_.fetch_or(kFreed, std::memory_order_acq_rel);
+    const uint64_t old = word_.fetch_or(kFreed);
     if ((old & kFreed) != 0) return false;
     if (PhaseOf(old) != Phase::kFree) return true;
     word_.fetch_and(~kFreed, std::memory_order_acq_rel);
@@ -99,9 +102,7 @@ class BufferWord {
   bool pinned() const {
     return (word_.load(std::memory_order_relaxed) & kPinMask) != 0;
   }
-  bool freed() const {
-    return (word_.load(std::memory_order_relaxed) & kFreed) != 0;
-  }
+  bool freed() const { return (word_.load() & kFreed) != 0; }
 
  private:
   static constexpr uint64_t kPinMask = (uint64_t{1} << 32) - 1;

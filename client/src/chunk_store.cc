@@ -32,6 +32,20 @@ bool PlanExact(const std::map<int64_t, int64_t>& available, Bytes size,
   return left == 0;
 }
 
+bool PlanUpTo(const std::map<int64_t, int64_t>& available, Bytes size,
+              Bytes most, std::map<int64_t, int64_t>* take) {
+  if (PlanExact(available, size, take)) return true;
+  int64_t left = size.count();
+  for (const auto& [chunk, count] : *take) left -= chunk * count;
+  for (auto it = available.lower_bound(left); it != available.end(); ++it) {
+    if (it->first - left > (most - size).count()) return false;
+    if (it->second == (*take)[it->first]) continue;
+    ++(*take)[it->first];
+    return true;
+  }
+  return false;
+}
+
 bool SplitExact(Bytes size, ChunkSet* from, ChunkSet* to) {
   std::map<int64_t, int64_t> available, take;
   for (const Chunk* chunk : *from) ++available[chunk->size.count()];
@@ -79,6 +93,7 @@ void ChunkStore::Hold(Chunk* chunk) {
 void ChunkStore::Drop(Chunk* chunk) {
   METS_CHECK(chunk->held) << "chunk " << chunk->id;
   chunk->held = false;
+  chunk->streams = 0;
   held_ -= chunk->size;
   if (chunk->orphan) orphan_ -= chunk->size;
 }
@@ -99,18 +114,18 @@ std::map<int64_t, int64_t> ChunkStore::IdleCounts() const {
   return counts;
 }
 
-bool ChunkStore::TakeExact(Bytes size, ChunkSet* out) {
+bool ChunkStore::TakeUpTo(Bytes size, Bytes most, ChunkSet* out) {
   if (idle_bytes_ < size) return false;
   std::map<int64_t, int64_t> take;
-  if (!PlanExact(IdleCounts(), size, &take)) return false;
+  if (!PlanUpTo(IdleCounts(), size, most, &take)) return false;
   for (auto it = take.rbegin(); it != take.rend(); ++it) {
     ChunkSet& list = idle_[it->first];
     for (int64_t i = 0; i < it->second; ++i) {
       out->push_back(list.back());
       list.pop_back();
+      idle_bytes_ -= out->back()->size;
     }
   }
-  idle_bytes_ -= size;
   return true;
 }
 

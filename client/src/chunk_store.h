@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "client/src/stream_table.h"
 #include "common/base/bytes.h"
 #include "common/device/map_driver.h"
 
@@ -29,6 +30,9 @@ struct Chunk {
   bool publishing = false;
   // Of a share that this process has: mapped, and not held.
   bool shared = false;
+  // Idle: whose work may still touch it, as of a buffer (buffer.h).
+  StreamMask streams = 0;
+  StreamTable::Moment used = 0;
   // The lent range in which it is still mapped; null: none.
   Buffer* lent_in = nullptr;
 };
@@ -48,7 +52,7 @@ class ChunkStore {
   void Erase(Chunk* chunk);
 
   void Hold(Chunk* chunk);
-  // No longer this process's. REQUIRES: not idle.
+  // No longer this process's. REQUIRES: not idle, and nobody's work touches it.
   void Drop(Chunk* chunk);
 
   Bytes held_bytes() const { return held_; }
@@ -58,7 +62,11 @@ class ChunkStore {
   void AddIdle(const ChunkSet& chunks);
   std::map<int64_t, int64_t> IdleCounts() const;  // By size.
   // Idle chunks that fill exactly `size`, largest first; false changes nothing.
-  bool TakeExact(Bytes size, ChunkSet* out);
+  bool TakeExact(Bytes size, ChunkSet* out) {
+    return TakeUpTo(size, size, out);
+  }
+  // The same, or where none do, `most` at most.
+  bool TakeUpTo(Bytes size, Bytes most, ChunkSet* out);
   // Idle chunks of at least `size` together, or all of them; small ones first.
   ChunkSet TakeIdle(Bytes size);
 
@@ -81,6 +89,10 @@ class ChunkStore {
 // gets how many of each. Sizes divide one another.
 bool PlanExact(const std::map<int64_t, int64_t>& available, Bytes size,
                std::map<int64_t, int64_t>* take);
+
+// The same, or, where none do, with one chunk more, to `most` at most.
+bool PlanUpTo(const std::map<int64_t, int64_t>& available, Bytes size,
+              Bytes most, std::map<int64_t, int64_t>* take);
 
 // Moves chunks that fill exactly `size` from one set to another; false changes
 // nothing.

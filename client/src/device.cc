@@ -71,9 +71,15 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
       driver_(std::move(driver)),
       table_(std::move(table)),
       options_(std::move(options)),
-      slab_threshold_(driver_->info().slab_threshold),
+      slab_threshold_(
+          options_.phantom.is_zero()
+              ? driver_->info().slab_threshold
+              : std::min(options_.phantom, driver_->info().slab_threshold)),
       granularity_(driver_->info().granularity),
       limit_(options_.limit.count()),
+      phantoms_(options_.phantom.is_zero()
+                    ? nullptr
+                    : std::make_unique<MissedAccesses>()),
       gate_(
           options_.id,
           [this](v1::ClientMessage m) { uplink_.Send(std::move(m)); },
@@ -91,7 +97,10 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
       plan_runner_({[this](uint64_t buffer, const v1::Slot& slot) {
                       EvictByPlan(buffer, slot);
                     },
-                    [this](uint64_t b) { return RestoreByPlan(b); }}) {}
+                    [this](uint64_t buffer, absl::FunctionRef<void()> then) {
+                      return RestoreByPlan(buffer, then);
+                    }},
+                   driver_->info().moves) {}
 
 Device::~Device() = default;
 
@@ -123,6 +132,7 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
   }
   totals_.allocations.fetch_add(1, std::memory_order_relaxed);
   NoteLive(bytes.count());
+  if (phantoms_ != nullptr && op == nullptr) Hide(table_->Find(*address));
   if (op != nullptr) {
     op->allocated_bytes += options.bytes;
     op->largest_bytes = std::max(op->largest_bytes, options.bytes);
@@ -143,10 +153,13 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     buffer = TakeMapped(size, stream, op);
     if (buffer != nullptr) {
       Begin(buffer, bytes, mobility, op);
-      totals_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+      // With the mutex, so that no locked instruction is needed.
+      const uint64_t hits = totals_.cache_hits.load(std::memory_order_relaxed);
+      totals_.cache_hits.store(hits + 1, std::memory_order_relaxed);
     } else {
-      have_chunks = TakeReservedChunks(size, op, &chunks) ||
-                    chunks_.TakeExact(size, &chunks);
+      have_chunks =
+          TakeReservedChunks(size, op, &chunks) ||
+          chunks_.TakeUpTo(size, tight() ? LargestFit(size) : size, &chunks);
     }
   }
   if (buffer != nullptr) {
@@ -161,8 +174,8 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
           AcquireOne(size, DeadlineAfter(deadline_ms, options_.wait), op));
     }
   }
-  METS_ASSIGN_OR_RETURN(buffer, MapNew(size, chunks));
-  buffer->AddStreams(stream.bit);
+  METS_ASSIGN_OR_RETURN(buffer, MapNew(TotalSize(chunks), chunks));
+  PassTo(stream, buffer);
   absl::MutexLock lock(&mutex_);
   Begin(buffer, bytes, mobility, op);
   return buffer;
@@ -202,13 +215,13 @@ absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
     return std::move(grant.ranges[0]);
   };
   if (op == nullptr) {
-    METS_ASSIGN_OR_RETURN(Grant grant, uplink_.Acquire(*this, {size}, deadline,
-                                                       WaitMode::kPlain));
+    METS_ASSIGN_OR_RETURN(Grant grant,
+                          uplink_.Acquire(*this, {size}, deadline, {}));
     return take(std::move(grant));
   }
   if (op->tokens == 0) {
     absl::StatusOr<Grant> now =
-        uplink_.Acquire(*this, {size}, absl::InfinitePast(), WaitMode::kPlain);
+        uplink_.Acquire(*this, {size}, absl::InfinitePast(), {});
     if (now.ok()) return take(*std::move(now));
     // Also when the daemon is away, there is nothing now; it may come back.
     if (!absl::IsResourceExhausted(now.status()) &&
@@ -217,8 +230,9 @@ absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
     }
   }
   // It waits with pinned buffers: only one op at a time may.
-  METS_ASSIGN_OR_RETURN(
-      Grant grant, uplink_.Acquire(*this, {size}, deadline, WaitMode::kPinned));
+  METS_ASSIGN_OR_RETURN(Grant grant,
+                        uplink_.Acquire(*this, {size}, deadline,
+                                        {WaitMode::kPinned, op->number}));
   return take(std::move(grant));
 }
 
@@ -240,6 +254,12 @@ absl::StatusOr<Buffer*> Device::MapRange(Bytes size, const ChunkSet& chunks) {
   buffer->base.store(base, std::memory_order_relaxed);
   buffer->size.store(size.count(), std::memory_order_relaxed);
   buffer->chunks = chunks;
+  StreamTable::Moment used = 0;
+  for (Chunk* chunk : chunks) {
+    buffer->AddStreams(std::exchange(chunk->streams, 0));
+    used = std::max(used, chunk->used);
+  }
+  buffer->used.store(used, std::memory_order_relaxed);
   table_->Set(base, size.count(), buffer);
   return buffer;
 }
@@ -252,6 +272,7 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   buffer->reported = ReportedBuffer();
   buffer->pinned_before = false;
   buffer->dirty.store(true, std::memory_order_relaxed);
+  buffer->used.store(StreamTable::kNow, std::memory_order_relaxed);
   buffer->Touch(CoarseNowMs());
   buffer_bytes_ += buffer->range_size();
   peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
@@ -333,10 +354,10 @@ void Device::Free(void* address, mets_stream stream) {
   } else if (buffer->base.load(std::memory_order_relaxed) != address) {
     Log(LogLevel::kError, "mets_free of an address inside an allocation");
   } else {
-    step_watch_.Free(BufferPool::IdOf(*buffer));
     buffer->AddStreams(on);
     FreeBuffer(buffer);
   }
+  if (on != 0 && tight()) streams_.Mark();
 }
 
 void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
@@ -344,11 +365,11 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
   {
     absl::MutexLock lock(&mutex_);
     Slab* slab = buffer->slab.load(std::memory_order_relaxed);
-    const int64_t slot = slab == nullptr ? -1 : slab->SlotOf(address);
-    if (slot < 0) return;
-    bytes = slab->BytesOf(slot);
+    if (slab == nullptr) return;
     buffer->AddStreams(stream);
-    slabs_.Free(slab, slot, buffer->streams.load(std::memory_order_relaxed));
+    bytes = slabs_.Free(slab, address,
+                        buffer->streams.load(std::memory_order_relaxed));
+    if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
     NoteLive(-static_cast<int64_t>(bytes));
     if (!slab->empty() || !slabs_.HasOther(slab)) return;
@@ -369,6 +390,7 @@ void Device::FreeBuffer(Buffer* buffer) {
     return;
   }
   if (recorder_.on_after_free()) recorder_.Free(id);
+  step_watch_.Free(id);
   NoteLive(-bytes);
   if (own) buffer->word.Unpin();
   TryDispose(buffer, own ? op : nullptr);
@@ -376,6 +398,7 @@ void Device::FreeBuffer(Buffer* buffer) {
 
 void Device::TryDispose(Buffer* buffer, Op* op) {
   Phase was;
+  if (phantoms_ != nullptr && buffer->word.freed()) Unhide(buffer);
   absl::ReleasableMutexLock lock(&mutex_);
   const uint64_t id = BufferPool::IdOf(*buffer);
   if (!buffer->word.TryClaim(&was)) return;

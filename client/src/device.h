@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -23,6 +24,7 @@
 #include "client/src/chunk_store.h"
 #include "client/src/extent_store.h"
 #include "client/src/gate.h"
+#include "client/src/missed_accesses.h"
 #include "client/src/op.h"
 #include "client/src/plan_runner.h"
 #include "client/src/range_cache.h"
@@ -48,6 +50,8 @@ struct DeviceOptions {
   absl::Duration wait;
   std::string job = "job";  // Names recordings.
   bool gated = false;       // The program announces no ops: buffers are held.
+  // Phantom evictions, for allocations of at least so many bytes. Zero: none.
+  Bytes phantom = Bytes();
 };
 
 // A share that this process has: its buffer is fixed, read-only and unknown to
@@ -92,9 +96,9 @@ struct DeviceTotals {
 //
 // The implementation is in device.cc (allocations), admission.h (ops),
 // device_streams.cc (whose work may still touch a range), device_move.cc
-// (eviction, restores), device_plan.cc (those of a plan), device_report.cc
-// (what the daemon is told), device_share.cc (shared memory), device_record.cc
-// (recordings).
+// (eviction, restores), device_phantom.cc (phantom evictions), device_plan.cc
+// (those of a plan), device_report.cc (what the daemon is told),
+// device_share.cc (shared memory), device_record.cc (recordings).
 class Device {
  public:
   static absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -145,7 +149,11 @@ class Device {
 
   // Serves an access that no op announced: brings the buffer back and holds
   // it. False when `address` lies in no buffer. Blocks.
-  bool ServeFault(const void* address);
+  bool ServeFault(const void* address, const Access& access);
+
+  // Says what the phantom evictions have found; once, and only if there are
+  // any.
+  void SayMissedAccesses();
 
   // --- orders; one thread at a time
 
@@ -169,6 +177,7 @@ class Device {
     uint64_t number = 0;
     Bytes size;
     SwapSlot slot;
+    StreamTable::Moment used = StreamTable::kNow;
     bool clean = false;
     absl::StatusOr<Fence> copied = Fence::kPassed;
   };
@@ -295,7 +304,11 @@ class Device {
     return false;
   }
   void Unpin(Buffer* buffer) {
-    if (buffer->word.Unpin()) TryDispose(buffer);
+    if (buffer->word.Unpin()) {
+      TryDispose(buffer);
+    } else if (phantoms_ != nullptr) {
+      Hide(buffer);
+    }
   }
   // The op's work is on `stream`.
   void UnpinAll(Op* op, StreamMask stream = 0);
@@ -309,9 +322,14 @@ class Device {
   // A new buffer, which nobody knows yet, is used first on `stream`, after
   // whatever may still touch its range.
   void PassTo(const Stream& stream, Buffer* buffer);
-  // Blocks until no stream touches these ranges, ours neither. REQUIRES: they
-  // are nobody's.
+  // Block until no stream touches these ranges or chunks, ours neither.
+  // REQUIRES: they are nobody's.
   void AwaitStreams(const std::vector<Buffer*>& ranges)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitStreams(const ChunkSet& chunks);
+  void AwaitStreams(StreamMask users, StreamTable::Moment used);
+  // Blocks until evictions that were called off have ended.
+  void AwaitCopies(const std::vector<Buffer*>& ranges)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Moves (device_move.cc).
@@ -354,12 +372,26 @@ class Device {
   std::vector<ExtentHandle> DropSlot(Buffer* buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Phantom evictions (device_phantom.cc).
+  // Blocks accesses to a buffer that could be evicted now.
+  void Hide(Buffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Allows them again.
+  void Unhide(Buffer* buffer) {
+    if (buffer->word.TryMove(Phase::kHidden, Phase::kResuming)) Resume(buffer);
+  }
+  // The one that is to leave now: it can only when it is not hidden.
+  void UnhideForEviction(uint64_t buffer_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Its buffers' last op.
+  void NoteUser(Op& op) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteMissed(const Access& access, const Buffer& buffer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // The plan (device_plan.cc).
   void StopPlan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(plan_mutex_);
   // Unless an op waits for it.
   void EvictByPlan(uint64_t buffer_id, const v1::Slot& slot);
   // False when there is no memory; true also when it need not come back.
-  bool RestoreByPlan(uint64_t buffer_id);
+  bool RestoreByPlan(uint64_t buffer_id, absl::FunctionRef<void()> has_memory);
   // Waits while somebody else has the buffer; one that is just leaving stays.
   // Its size, if it is swapped.
   std::optional<Bytes> SwappedSize(uint64_t buffer_id);
@@ -371,16 +403,25 @@ class Device {
   bool AwaitEviction(std::optional<PlanRunner::Demand>* demand);
 
   // Ranges and chunks (device_cache.cc).
-  // Unmaps ranges that have been taken out of the cache and deletes them.
+  // Deletes ranges that have been taken out of the cache. Dismantle waits until
+  // nobody's work touches their chunks; TakeApart does not.
   ChunkSet Dismantle(const std::vector<Buffer*>& ranges);
+  ChunkSet TakeApart(const std::vector<Buffer*>& ranges);
+  // Whether chunks may be somewhat more than what was asked for: what comes
+  // back needs what it had.
+  enum class Fill { kExactly, kAboutAsMuch };
+  static Bytes MostOf(Bytes size, Fill fill) {
+    return fill == Fill::kExactly ? size : LargestFit(size);
+  }
   // Oldest cached ranges that, with the idle chunks, can fill all of `sizes`;
   // false when all of them cannot.
-  bool PickDismantled(const std::vector<Bytes>& sizes,
+  bool PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
                       std::vector<Buffer*>* ranges)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Chunks for all of `sizes` from idle chunks and cached ranges, or none.
   bool TakeLocally(const std::vector<Bytes>& sizes,
-                   std::vector<ChunkSet>* chunks);
+                   std::vector<ChunkSet>* chunks,
+                   Fill fill = Fill::kExactly);
   void ReturnIdle(const ChunkSet& chunks);
   void PutIdle(const ChunkSet& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutIdle(Buffer* range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -422,6 +463,7 @@ class Device {
   // Reports (device_report.cc).
   void SendLocked(v1::ClientMessage message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (message.has_release()) reported_cached_.reset();
     if (!muted_) uplink_.Send(std::move(message));
   }
   ReportedBuffer Describe(Buffer* buffer, uint64_t epoch)
@@ -443,9 +485,14 @@ class Device {
   // `name`: of the op; may be null.
   void WatchBegin(const char* name, const mets_access* accesses, size_t count,
                   StepWatch::Op* op);
+  // All buffers, also those that live already, are watched from now on.
+  void StartWatch();
   void EndStep();
 
   // Recordings (device_record.cc).
+  // Buffers that are not freed; `slabs`: these too.
+  void TellLive(bool slabs, absl::FunctionRef<void(uint64_t, Bytes)> tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StartRecorder();
   // The stream has broken: a recording for the daemon ends.
   void BreakRecording();
@@ -464,6 +511,9 @@ class Device {
   std::atomic<bool> tight_{false};
   DeviceTotals totals_;
   std::atomic<int64_t> live_bytes_{0}, peak_live_bytes_{0};
+
+  const std::unique_ptr<MissedAccesses> phantoms_;  // Null: no phantoms.
+  std::atomic<bool> said_missed_{false};
 
   Recorder recorder_;
   absl::Mutex record_mutex_;                                  // Before mutex_.
@@ -501,7 +551,8 @@ class Device {
   StepMeter step_meter_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
-  Bytes reported_cached_ ABSL_GUARDED_BY(mutex_);
+  // None: metsd has counted what was released or granted again meanwhile.
+  std::optional<Bytes> reported_cached_ ABSL_GUARDED_BY(mutex_);
   std::string reported_totals_ ABSL_GUARDED_BY(mutex_);
   uint32_t totals_told_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.

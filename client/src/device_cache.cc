@@ -52,6 +52,7 @@ absl::StatusOr<Grant> Device::Hold(const std::vector<uint64_t>& ids,
 
 void Device::GiveBack(const ChunkSet& chunks, uint64_t order_id) {
   if (chunks.empty()) return;
+  AwaitStreams(chunks);
   v1::ClientMessage message;
   v1::Release* release = message.mutable_release();
   release->set_device(options_.id);
@@ -110,30 +111,45 @@ void Device::PutIdle(const ChunkSet& chunks) {
 }
 
 void Device::PutIdle(Buffer* range) {
+  range->used.store(streams_.moment(), std::memory_order_relaxed);
   cache_.Put(range);
   plan_runner_.SomethingChanged();
 }
 
 ChunkSet Device::Dismantle(const std::vector<Buffer*>& ranges) {
   AwaitStreams(ranges);
+  return TakeApart(ranges);
+}
+
+ChunkSet Device::TakeApart(const std::vector<Buffer*>& ranges) {
+  AwaitCopies(ranges);
   ChunkSet all;
+  absl::Status dead;  // Nothing touches the ranges then.
   for (Buffer* range : ranges) {
+    const StreamMask users = range->streams.load(std::memory_order_relaxed);
+    const StreamTable::Moment used =
+        range->used.load(std::memory_order_relaxed);
     char* base = range->base.load(std::memory_order_relaxed);
     const Bytes size = range->range_size();
-    METS_CHECK_OK(driver_->Unmap(base, HandlesOf(range->chunks)));
-    all.insert(all.end(), range->chunks.begin(), range->chunks.end());
+    const std::vector<ChunkHandle> handles = HandlesOf(range->chunks);
+    for (Chunk* chunk : range->chunks) {
+      chunk->streams = users;
+      chunk->used = used;
+      all.push_back(chunk);
+    }
     {
       absl::MutexLock lock(&mutex_);
       table_->Set(base, size.count(), nullptr);
       range->chunks.clear();
       buffers_.Put(range);
     }
-    driver_->ReleaseRange(base, size);
+    METS_CHECK_OK(driver_->UnmapAfter(streams_.Fences(users, used, &dead),
+                                      base, handles));
   }
   return all;
 }
 
-bool Device::PickDismantled(const std::vector<Bytes>& sizes,
+bool Device::PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
                             std::vector<Buffer*>* ranges) {
   Bytes need;
   for (Bytes size : sizes) need += size;
@@ -147,7 +163,7 @@ bool Device::PickDismantled(const std::vector<Bytes>& sizes,
       bool fits = true;
       for (size_t i = 0; i < sizes.size() && fits; ++i) {
         std::map<int64_t, int64_t> take;
-        fits = PlanExact(left, sizes[i], &take);
+        fits = PlanUpTo(left, sizes[i], MostOf(sizes[i], fill), &take);
         for (const auto& [size, count] : take) left[size] -= count;
       }
       if (fits) return true;
@@ -161,20 +177,20 @@ bool Device::PickDismantled(const std::vector<Bytes>& sizes,
 }
 
 bool Device::TakeLocally(const std::vector<Bytes>& sizes,
-                         std::vector<ChunkSet>* chunks) {
+                         std::vector<ChunkSet>* chunks, Fill fill) {
   std::vector<Bytes> order = sizes;  // As PickDismantled planned.
   std::vector<Buffer*> ranges;
   {
     absl::MutexLock lock(&mutex_);
-    if (!PickDismantled(order, &ranges)) return false;
+    if (!PickDismantled(order, fill, &ranges)) return false;
     for (Buffer* range : ranges) cache_.Take(range);
   }
-  const ChunkSet dismantled = Dismantle(ranges);
+  const ChunkSet apart = TakeApart(ranges);
   absl::MutexLock lock(&mutex_);
-  PutIdle(dismantled);
+  PutIdle(apart);
   for (Bytes size : order) {
-    ChunkSet set;
-    if (!chunks_.TakeExact(size, &set)) {  // Another thread was faster.
+    ChunkSet set;  // Another thread may have been faster.
+    if (!chunks_.TakeUpTo(size, MostOf(size, fill), &set)) {
       for (const ChunkSet& taken : *chunks) PutIdle(taken);
       chunks->clear();
       return false;

@@ -125,6 +125,7 @@ void Device::Regrant(const v1::Regrant& regrant) {
       chunks_.Hold(chunk);
       if (chunk->lent_in == nullptr) loose.push_back(chunk);
     }
+    reported_cached_.reset();
     CacheWhatIsWhole(&broken);
     for (const Buffer* range : broken) {
       std::copy_if(range->chunks.begin(), range->chunks.end(),

@@ -71,7 +71,8 @@ Device::PinResult Device::PinOrWait(Buffer* buffer) {
   for (;;) {
     if (TryPin(buffer)) return PinResult::kPinned;
     if (buffer->word.freed()) return PinResult::kGone;
-    if (buffer->word.TryMove(Phase::kEvicting, Phase::kResuming)) {
+    if (buffer->word.TryMove(Phase::kEvicting, Phase::kResuming) ||
+        buffer->word.TryMove(Phase::kHidden, Phase::kResuming)) {
       Resume(buffer);
       continue;
     }
@@ -126,7 +127,10 @@ bool Device::TakeSlot(Buffer* buffer, uint64_t slot_id) {
       it == slot_owners_.end() ? nullptr : buffers_.Find(it->second);
   if (owner == buffer) owner = nullptr;
   // Only here does a buffer leave kResident, except for kFree.
-  if (owner != nullptr && owner->word.phase() != Phase::kResident) return false;
+  if (owner != nullptr && owner->word.phase() != Phase::kResident &&
+      owner->word.phase() != Phase::kHidden) {
+    return false;
+  }
   if (!buffer->word.TryStartEviction()) return false;
   if (owner != nullptr && owner->slot.id == slot_id) {
     owner->MarkDirty();
@@ -192,6 +196,8 @@ std::optional<Device::Departure> Device::Choose(uint64_t buffer_id,
   ++away_;
   departure.number = buffer->departure = ++departures_;
   departure.size = buffer->range_size();
+  departure.used = *held ? StreamTable::kNow
+                         : buffer->used.load(std::memory_order_relaxed);
   departure.clean = !buffer->dirty.load(std::memory_order_relaxed) &&
                     buffer->slot.id == departure.slot.id &&
                     buffer->slot.epoch == departure.slot.epoch;
@@ -202,6 +208,7 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
                                                        const v1::Slot& slot,
                                                        EvictResult* result) {
   bool held = false;
+  if (phantoms_ != nullptr) UnhideForEviction(buffer_id);
   std::optional<Departure> departure = Choose(buffer_id, slot, &held, result);
   if (!departure.has_value()) return std::nullopt;
   Buffer* buffer = departure->buffer;
@@ -223,7 +230,8 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
   }
   if (!departure->clean) {
     streams_.Order({mover_, 0},
-                   buffer->streams.load(std::memory_order_relaxed));
+                   buffer->streams.load(std::memory_order_relaxed),
+                   departure->used);
     const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
     departure->copied =
         driver_->CopyOut(base, handles, pieces, TotalSize(pieces), mover_);
@@ -246,7 +254,8 @@ Device::EvictResult Device::FinishEviction(Departure departure,
   Buffer* buffer = departure.buffer;
   absl::Status status = departure.copied.status();
   if (departure.clean) {
-    status = streams_.Wait(buffer->streams.load(std::memory_order_relaxed));
+    status = streams_.Wait(buffer->streams.load(std::memory_order_relaxed),
+                           departure.used);
   } else if (status.ok()) {
     status = driver_->Wait(*departure.copied);
   }
@@ -307,6 +316,7 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
   char* base = buffer->base.load(std::memory_order_relaxed);
   const Bytes size = buffer->range_size();
   const Bytes copied = TotalSize(buffer->slot.pieces);
+  AwaitStreams(chunks);
   absl::StatusOr<Fence> fence =
       driver_->CopyIn(base, HandlesOf(chunks), buffer->slot.pieces, copied,
                       StreamHandle::kHostOrder);
@@ -363,9 +373,14 @@ absl::Status Device::SetMobility(void* address, Mobility wanted) {
     old = slot >= 0 ? slab->MobilityOf(slot) : buffer->mobility;
     if (slot >= 0) slab->SetMobility(slot, value);
     buffer->mobility = slot >= 0 ? Allowed(slab->mobility()) : value;
+    // Nobody announced what used it while it was held.
+    buffer->used.store(StreamTable::kNow, std::memory_order_relaxed);
   };
   set(mobility);
-  if (mobility == Mobility::kMovable) return absl::OkStatus();
+  if (mobility == Mobility::kMovable) {
+    if (phantoms_ != nullptr) Hide(buffer);
+    return absl::OkStatus();
+  }
   buffer->MarkDirty();
   if (TryPin(buffer)) {
     Unpin(buffer);
@@ -383,7 +398,7 @@ absl::Status Device::SetMobility(void* address, Mobility wanted) {
   return absl::OkStatus();
 }
 
-bool Device::ServeFault(const void* address) {
+bool Device::ServeFault(const void* address, const Access& access) {
   Buffer* buffer = table_->Owns(address) ? table_->Find(address) : nullptr;
   if (buffer == nullptr || buffer->word.phase() == Phase::kFree) return false;
   if (SaysReadOnly(buffer)) return false;
@@ -392,6 +407,7 @@ bool Device::ServeFault(const void* address) {
   totals_.unobserved_accesses.fetch_add(1, std::memory_order_relaxed);
   {
     absl::MutexLock lock(&mutex_);
+    NoteMissed(access, *buffer);
     buffer->mobility = Mobility::kHeld;
     Slab* slab = buffer->slab.load(std::memory_order_relaxed);
     const int64_t slot = slab == nullptr ? -1 : slab->SlotOf(address);

@@ -60,11 +60,13 @@ std::optional<Bytes> Device::SwappedSize(uint64_t buffer_id) {
   return std::nullopt;
 }
 
-bool Device::RestoreByPlan(uint64_t buffer_id) {
+bool Device::RestoreByPlan(uint64_t buffer_id,
+                           absl::FunctionRef<void()> has_memory) {
   const std::optional<Bytes> size = SwappedSize(buffer_id);
   if (!size.has_value()) return true;
   std::vector<ChunkSet> chunks;
   if (!TakeLocally({*size}, &chunks)) return false;
+  has_memory();
   Buffer* buffer;
   {
     absl::MutexLock lock(&mutex_);
@@ -89,7 +91,7 @@ bool Device::TakeOrAwait(Bytes size, ChunkSet* chunks) {
   std::optional<PlanRunner::Demand> demand;
   for (;;) {
     std::vector<ChunkSet> local;
-    if (TakeLocally({size}, &local)) {
+    if (TakeLocally({size}, &local, Fill::kAboutAsMuch)) {
       *chunks = std::move(local[0]);
       return true;
     }

@@ -21,21 +21,25 @@ v1::ClientMessage TracePart(uint64_t recording, Recorder::Part part) {
 
 }  // namespace
 
+void Device::TellLive(bool slabs,
+                      absl::FunctionRef<void(uint64_t, Bytes)> tell) {
+  for (const Buffer& buffer : buffers_.all()) {
+    if (buffer.word.phase() == Phase::kFree || buffer.word.freed() ||
+        (!slabs && buffer.slab.load(std::memory_order_relaxed) != nullptr)) {
+      continue;
+    }
+    tell(BufferPool::IdOf(buffer), Bytes(static_cast<int64_t>(buffer.bytes)));
+  }
+}
+
 absl::Status Device::StartRecorder() {
   // Whoever allocates waits; whoever frees waits for the recorder.
   absl::MutexLock lock(&mutex_);
-  return recorder_.Start(
-      options_.job,
-      [this](const Recorder::AddLive& add)
-          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-            for (Buffer& buffer : buffers_.all()) {
-              if (buffer.word.phase() == Phase::kFree || buffer.word.freed()) {
-                continue;
-              }
-              add(BufferPool::IdOf(buffer),
-                  Bytes(static_cast<int64_t>(buffer.bytes)));
-            }
-          });
+  return recorder_.Start(options_.job,
+                         [this](const Recorder::AddLive& add)
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                               TellLive(/*slabs=*/true, add);
+                             });
 }
 
 absl::Status Device::StartRecording(const std::string& path) {

@@ -150,7 +150,7 @@ bool Device::ReportChanges(ReportScope scope) {
   }
   reported_cached_ = CachedBytes();
   changes->set_device(options_.id);
-  changes->set_cached_bytes(reported_cached_.count());
+  changes->set_cached_bytes(reported_cached_->count());
   changes->set_pinned_bytes(pinned.count());
   FillTotals(changes->mutable_totals());
   uplink_.Send(std::move(message));
@@ -242,7 +242,7 @@ void Device::SendSnapshot(bool last) {
     snapshot->set_epoch(epoch);
     snapshot->set_orphan_bytes(chunks_.orphan_bytes().count());
     snapshot->set_orphan_swap_bytes(extents_.orphan_bytes().count());
-    snapshot->set_cached_bytes(reported_cached_.count());
+    snapshot->set_cached_bytes(reported_cached_->count());
     FillTotals(snapshot->mutable_totals());
     snapshot->set_last(last && &message == &parts.back());
     uplink_.Send(std::move(message));
@@ -295,6 +295,8 @@ void Device::GetStats(mets_stats_t* stats) {
   stats->acquires_total = totals_.acquires;
   stats->waits_total = totals_.waits;
   stats->wait_ns_total = totals_.wait_ns;
+  stats->waited_ns_total = absl::ToInt64Nanoseconds(waits_.waited());
+  stats->stalled_ns_total = absl::ToInt64Nanoseconds(stalls_.waited());
 }
 
 void Device::MemoryInfo(uint64_t* free, uint64_t* total) {

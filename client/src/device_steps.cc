@@ -28,10 +28,19 @@ void Device::WatchBegin(const char* name, const mets_access* accesses,
     touches.push_back({BufferPool::IdOf(*buffer), access.kind != METS_READ});
   }
   if (touches.empty()) return;
+  if (!step_watch_.on()) StartWatch();
   const uint64_t kind = name == nullptr ? 0 : steps::KindOf(name);
   const bool begins =
       step_watch_.Begin(JobTime(), kind, touches.data(), touches.size(), op);
   if (begins && !hinted_.load(std::memory_order_relaxed)) EndStep();
+}
+
+void Device::StartWatch() {
+  absl::MutexLock lock(&mutex_);
+  step_watch_.Start([this](StepWatch::AddLive add)
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                          TellLive(/*slabs=*/false, add);
+                        });
 }
 
 void Device::ReportSteps() {

@@ -109,6 +109,7 @@ absl::StatusOr<Settings> ReadSettings(const mets_open_options* options) {
                         SizeWish(given.guarantee_bytes, "METS_GUARANTEE"));
   METS_ASSIGN_OR_RETURN(settings.priority, PriorityWish(given.priority));
   METS_ASSIGN_OR_RETURN(settings.weight, WeightWish());
+  METS_ASSIGN_OR_RETURN(settings.phantom, SizeWish(0, "METS_PHANTOM_EVICTION"));
   const std::string wait = Env("METS_WAIT");
   if (!wait.empty()) {
     METS_ASSIGN_OR_RETURN(settings.wait, ParseWait(wait));

@@ -20,6 +20,7 @@ struct Settings {
   int priority = 0;
   int weight = 1;
   absl::Duration wait = absl::Seconds(60);  // Zero: fail at once.
+  Bytes phantom;  // METS_PHANTOM_EVICTION; see DeviceOptions.
 };
 
 // `options` may be null. INVALID_ARGUMENT names the variable, its text and the

@@ -1,5 +1,5 @@
-// The handler itself only loads atomics, writes to a pipe and waits on a futex:
-// all of it is async-signal-safe.
+// The handler itself only loads atomics and the thread's own state, writes to a
+// pipe and waits on a futex: all of it is async-signal-safe.
 #include "client/src/fault_handler.h"
 
 #include <errno.h>
@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +19,7 @@
 #include <thread>
 
 #include "client/src/fork_guard.h"
+#include "client/src/op.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 
@@ -40,6 +43,9 @@ enum Answer : int { kWaiting = 0, kServed = 1, kForeign = 2 };
 struct Fault {
   char* address;
   Device* device;
+  bool write = false;
+  const Op* op = nullptr;
+  char thread[16] = {};
   std::atomic<int> answer{kWaiting};
 };
 
@@ -88,6 +94,18 @@ void SayForked(const char* address) {
   if (n > 0) (void)!write(STDERR_FILENO, line, n);
 }
 
+// False also where it cannot be told.
+bool IsWrite(const void* context) {
+#ifdef __x86_64__
+  constexpr greg_t kWriteFault = 2;
+  return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] &
+          kWriteFault) != 0;
+#else
+  (void)context;
+  return false;
+#endif
+}
+
 void OnFault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   char* address = static_cast<char*>(info->si_addr);
@@ -105,6 +123,9 @@ void OnFault(int signal, siginfo_t* info, void* context) {
   Fault fault;
   fault.address = address;
   fault.device = region->device;
+  fault.write = IsWrite(context);
+  fault.op = CurrentOp();
+  prctl(PR_GET_NAME, fault.thread);
   const Fault* message = &fault;
   if (write(pipe_fds[1], &message, sizeof(message)) == sizeof(message)) {
     while (fault.answer.load(std::memory_order_acquire) == kWaiting) {
@@ -123,7 +144,10 @@ void ServeFaults() {
     const ssize_t n = read(pipe_fds[0], &fault, sizeof(fault));
     if (n < 0 && errno == EINTR) continue;
     if (n != sizeof(fault)) return;
-    const bool served = fault->device->ServeFault(fault->address);
+    // The thread waits, and so does its op.
+    const Access access = {fault->write, fault->thread,
+                           fault->op == nullptr ? "" : fault->op->name};
+    const bool served = fault->device->ServeFault(fault->address, access);
     std::atomic<int>* answer = &fault->answer;
     answer->store(served ? kServed : kForeign, std::memory_order_release);
     Futex(answer, FUTEX_WAKE, 1);

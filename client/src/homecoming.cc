@@ -11,6 +11,8 @@ constexpr size_t kThreads = 4;
 // Asked for at a time, by one thread; a larger buffer alone.
 constexpr Bytes kBatch = MiB(128);
 constexpr size_t kMostInBatch = 16;
+// The slots that buffers have left are free for others' once metsd knows of it.
+constexpr absl::Duration kTellEvery = absl::Milliseconds(5);
 
 }  // namespace
 
@@ -89,8 +91,17 @@ void Homecoming::BringSome() {
     const std::vector<Absent> some = Next();
     if (some.empty()) return;
     const absl::Status status = Fetch(some);
-    if (!status.ok()) Fail(status);
+    if (!status.ok()) return Fail(status);
+    if (ShallTell()) device_.ReportChanges(ReportScope::kAll);
   }
+}
+
+bool Homecoming::ShallTell() {
+  const absl::Time now = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  if (now < told_ + kTellEvery) return false;
+  told_ = now;
+  return true;
 }
 
 void Homecoming::Fail(const absl::Status& status) {
@@ -104,7 +115,7 @@ absl::Status Homecoming::Fetch(const std::vector<Absent>& some) {
   std::vector<ChunkSet> chunks;
   if (!device_.TakeLocally(sizes, &chunks)) {
     absl::StatusOr<Grant> grant =
-        device_.uplink_.Acquire(device_, sizes, deadline_, WaitMode::kPlain);
+        device_.uplink_.Acquire(device_, sizes, deadline_, {});
     if (!grant.ok()) return grant.status();
     chunks = std::move(grant->ranges);
   }

@@ -49,6 +49,8 @@ class Homecoming {
   absl::Status Fetch(const std::vector<Absent>& some);
   absl::Status Bring(const Absent& absent, const ChunkSet& chunks);
   void Fail(const absl::Status& status);
+  // Whether the daemon is to hear of what has come back; not too often.
+  bool ShallTell();
 
   Device& device_;
   const absl::Time deadline_;
@@ -56,6 +58,7 @@ class Homecoming {
   std::vector<Absent> absent_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  absl::Time told_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace mets::client

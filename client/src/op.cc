@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -64,6 +65,11 @@ Op* Refill() {
 
 }  // namespace
 
+uint64_t Op::NextId() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
 bool Op::DropAllocated(Buffer* buffer) {
   for (size_t i = pin_count; i > 0; --i) {
     Pin& found = pin(i - 1);
@@ -84,10 +90,13 @@ Op* NewOp(Device* device) {
   } else {
     op = Refill();
   }
+  const Op* outer = CurrentOp();
+  op->number = outer != nullptr ? outer->number : op->id;
   op->device = device;
   op->reserved = op->counted = op->section = false;
   op->stream = Stream();
   op->recorded = 0;
+  op->name.clear();
   op->step.Reset();
   op->tokens = 0;
   op->allocated_bytes = op->largest_bytes = op->allocated_count = 0;

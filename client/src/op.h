@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "client/src/buffer.h"
@@ -31,6 +32,10 @@ struct Op {
 
   Device* device = nullptr;
   uint64_t serial = 0;
+  const uint64_t id = NextId();
+  // Whose overdraft tokens it takes: its own id or, begun inside another op of
+  // its thread, that one's number.
+  uint64_t number = 0;
   bool reserved = false;  // It has, or had, a reservation.
   bool counted = false;   // It has entered the gate.
   bool section = false;   // It is a mets_gate_enter.
@@ -50,6 +55,7 @@ struct Op {
   size_t allocated_count = 0;
 
   StepWatch::Op step;
+  std::string name;  // Kept where there are phantom evictions.
 
   uint64_t recorded = 0;  // Number in the recording; 0: not recorded.
 
@@ -75,6 +81,7 @@ struct Op {
     tokens = generation == token_generation ? tokens + 1 : 1;
     token_generation = generation;
   }
+  static uint64_t NextId();  // From 1.
   // Forgets one pin that the op got by allocating `buffer`; the caller unpins.
   // False when it has none.
   bool DropAllocated(Buffer* buffer);

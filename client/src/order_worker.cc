@@ -2,10 +2,13 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/src/eviction_window.h"
+#include "client/src/log.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
@@ -95,9 +98,6 @@ void OrderWorker::Evict(const v1::Evict& order) {
   Device* device = FindDevice(devices_(), order.device());
   absl::Status ready = device == nullptr ? absl::NotFoundError("unknown device")
                                          : AwaitDescriptors(order.fd_seq());
-  for (const v1::EvictCandidate& candidate : order.candidates()) {
-    if (ready.ok()) ready = RegisterExtents(*device, candidate.slot());
-  }
   if (!ready.ok()) {
     done.set_error(std::string(ready.message()));
     for (const v1::EvictCandidate& candidate : order.candidates()) {
@@ -109,13 +109,39 @@ void OrderWorker::Evict(const v1::Evict& order) {
     return;
   }
   Bytes freed;
-  EvictSome(*device, order, /*wanted=*/false, &freed, &done);
-  EvictSome(*device, order, /*wanted=*/true, &freed, &done);
+  const std::vector<int> sequence = Sequence(*device, order);
+  EvictSome(*device, order, sequence, /*wanted=*/false, &freed, &done);
+  EvictSome(*device, order, sequence, /*wanted=*/true, &freed, &done);
   device->AnswerEvictions(std::move(done));
 }
 
+// Of those that make up the target, the ones whose extents are registered come
+// first: others' are being registered meanwhile, which takes longer than to
+// copy a few buffers.
+std::vector<int> OrderWorker::Sequence(Device& device, const v1::Evict& order) {
+  std::vector<int> sequence(order.candidates_size());
+  std::iota(sequence.begin(), sequence.end(), 0);
+  uint64_t named = 0;
+  auto enough = sequence.begin();
+  while (enough != sequence.end() && named < order.target_bytes()) {
+    for (const v1::SlotPiece& piece :
+         order.candidates(*enough).slot().pieces()) {
+      named += piece.size_bytes();
+    }
+    ++enough;
+  }
+  std::stable_partition(sequence.begin(), enough, [&](int i) {
+    const auto& pieces = order.candidates(i).slot().pieces();
+    return std::all_of(pieces.begin(), pieces.end(), [&](const auto& piece) {
+      return device.KnowsExtent(piece.extent_id());
+    });
+  });
+  return sequence;
+}
+
 // First those that no waiting op has named, then those that one has.
-void OrderWorker::EvictSome(Device& device, const v1::Evict& order, bool wanted,
+void OrderWorker::EvictSome(Device& device, const v1::Evict& order,
+                            const std::vector<int>& sequence, bool wanted,
                             Bytes* freed, v1::OrderDone* done) {
   if (!wanted) {
     for (const v1::EvictCandidate& candidate : order.candidates()) {
@@ -135,7 +161,7 @@ void OrderWorker::EvictSome(Device& device, const v1::Evict& order, bool wanted,
     *freed += evicted.freed;
   };
   EvictionWindow window(device, order.order_id(), ended);
-  for (int i = 0; i < order.candidates_size(); ++i) {
+  for (int i : sequence) {
     // Not more than what is needed, unless some of it fails.
     while (*freed < target && *freed + window.bytes() >= target) {
       window.FinishOne();
@@ -144,6 +170,12 @@ void OrderWorker::EvictSome(Device& device, const v1::Evict& order, bool wanted,
     const v1::EvictCandidate& candidate = order.candidates(i);
     if (done->results(i).outcome() != v1::BUFFER_OUTCOME_SKIPPED ||
         (!wanted && !device.Unwanted(candidate.buffer_id()))) {
+      continue;
+    }
+    const absl::Status ready = RegisterExtents(device, candidate.slot());
+    if (!ready.ok()) {
+      Log(LogLevel::kWarning, ready.message());
+      done->mutable_results(i)->set_outcome(v1::BUFFER_OUTCOME_FAILED);
       continue;
     }
     window.Begin(i, candidate.buffer_id(), candidate.slot());

@@ -40,8 +40,11 @@ class OrderWorker {
   void Run();
   void Follow(const v1::DaemonMessage& order);
   void Evict(const v1::Evict& order);
-  void EvictSome(Device& device, const v1::Evict& order, bool wanted,
-                 Bytes* freed, v1::OrderDone* done);
+  // Numbers of the order's candidates, as they are to be tried.
+  static std::vector<int> Sequence(Device& device, const v1::Evict& order);
+  void EvictSome(Device& device, const v1::Evict& order,
+                 const std::vector<int>& sequence, bool wanted, Bytes* freed,
+                 v1::OrderDone* done);
   absl::Status AwaitDescriptors(uint64_t fd_seq);
   absl::Status RegisterExtents(Device& device, const v1::Slot& slot);
   void Plan(const v1::Plan& order);

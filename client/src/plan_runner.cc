@@ -12,16 +12,15 @@ PlanRunner::~PlanRunner() {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
   }
-  if (out_.joinable()) out_.join();
-  if (in_.joinable()) in_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void PlanRunner::Start(const v1::Plan& plan) {
-  if (!out_.joinable()) {
-    out_ = std::thread([this] { RunOut(); });
-    pthread_setname_np(out_.native_handle(), "mets-plan-out");
-    in_ = std::thread([this] { RunIn(); });
-    pthread_setname_np(in_.native_handle(), "mets-plan-in");
+  while (threads_.size() < 2 * static_cast<size_t>(moves_)) {
+    threads_.emplace_back([this] { RunOut(); });
+    pthread_setname_np(threads_.back().native_handle(), "mets-plan-out");
+    threads_.emplace_back([this] { RunIn(); });
+    pthread_setname_np(threads_.back().native_handle(), "mets-plan-in");
   }
   absl::MutexLock lock(&mutex_);
   slots_.clear();
@@ -34,7 +33,7 @@ void PlanRunner::Start(const v1::Plan& plan) {
 void PlanRunner::Stop() {
   Drop();
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !evicting_ && !restoring_;
+    return evicting_.empty() && restoring_ == 0;
   };
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&idle));
@@ -59,15 +58,14 @@ void PlanRunner::Post(const BufferMoves& moves) {
   for (const BufferMoves::Leave& leave : moves.leave) {
     DropBack(leave.buffer);
     if (!slots_.contains(leave.logical)) continue;
-    leave_.push_back(leave);
-    ++due_;
+    leave_.push_back({++due_, leave});
   }
 }
 
 void PlanRunner::DropLeave(uint64_t buffer) {
   const auto end = std::remove_if(
       leave_.begin(), leave_.end(),
-      [buffer](const auto& leave) { return leave.buffer == buffer; });
+      [buffer](const Eviction& e) { return e.leave.buffer == buffer; });
   ended_ += leave_.end() - end;
   leave_.erase(end, leave_.end());
 }
@@ -75,6 +73,11 @@ void PlanRunner::DropLeave(uint64_t buffer) {
 void PlanRunner::DropBack(uint64_t buffer) {
   back_.erase(std::remove(back_.begin(), back_.end(), buffer), back_.end());
   ++changes_;  // There may be memory for the one that is the first now.
+}
+
+void PlanRunner::TakeBack(uint64_t buffer) {
+  if (!back_.empty() && back_.front() == buffer) back_.pop_front();
+  tried_ = 0;
 }
 
 void PlanRunner::Retry() {
@@ -90,14 +93,14 @@ void PlanRunner::RunOut() {
   for (;;) {
     mutex_.Await(absl::Condition(&ready));
     if (ending_) return;
-    const uint64_t buffer = leave_.front().buffer;
-    const v1::Slot slot = slots_.at(leave_.front().logical);
+    const Eviction eviction = leave_.front();
+    const v1::Slot slot = slots_.at(eviction.leave.logical);
     leave_.pop_front();
-    evicting_ = true;
+    evicting_.insert(eviction.number);
     mutex_.Unlock();
-    mover_.evict(buffer, slot);
+    mover_.evict(eviction.leave.buffer, slot);
     mutex_.Lock();
-    evicting_ = false;
+    evicting_.erase(eviction.number);
     ++ended_;
   }
 }
@@ -112,21 +115,30 @@ void PlanRunner::RunIn() {
     if (ending_) return;
     const uint64_t buffer = back_.front();
     tried_ = changes_;
-    restoring_ = true;
+    ++restoring_;
+    trying_ = true;
+    bool tries = true;
+    const auto ends = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      tries = trying_ = false;
+      TakeBack(buffer);
+    };
     mutex_.Unlock();
-    const bool done = mover_.restore(buffer);
+    const bool done = mover_.restore(buffer, [&] {
+      absl::MutexLock lock(&mutex_);
+      ends();
+    });
     mutex_.Lock();
-    restoring_ = false;
-    if (!done) continue;
-    tried_ = 0;
-    if (!back_.empty() && back_.front() == buffer) back_.pop_front();
+    --restoring_;
+    if (!tries) continue;
+    trying_ = false;
+    if (done) TakeBack(buffer);
   }
 }
 
 PlanRunner::Demand::Demand(PlanRunner& runner) : runner_(runner) {
   absl::MutexLock lock(&runner_.mutex_);
   ++runner_.demands_;
-  evictions_ = runner_.due_;
+  last_ = runner_.due_;
 }
 
 PlanRunner::Demand::~Demand() {
@@ -137,7 +149,7 @@ PlanRunner::Demand::~Demand() {
 bool PlanRunner::Demand::AwaitEviction() {
   absl::MutexLock lock(&runner_.mutex_);
   const uint64_t ended = runner_.ended_;
-  if (ended >= evictions_) return false;
+  if (!runner_.Lasts(last_)) return false;
   const auto more = [this, ended]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                         runner_.mutex_) { return runner_.ended_ != ended; };
   runner_.mutex_.Await(absl::Condition(&more));

@@ -36,20 +36,24 @@ Buffer* RangeCache::TakeFit(Bytes size, const Stream& stream) {
        it != buckets_.end() && Fits(Bytes(it->first), size); ++it) {
     if (it->second == nullptr) continue;
     Buffer* range = Choose(it->second, stream);
-    Take(range);
+    Unlink(range, &it->second);
     return range;
   }
   return nullptr;
 }
 
 void RangeCache::Take(Buffer* range) {
+  Unlink(range, &buckets_[range->range_size().count()]);
+}
+
+void RangeCache::Unlink(Buffer* range, Buffer** bucket) {
   if (range->bucket_next != nullptr) {
     range->bucket_next->bucket_prev = range->bucket_prev;
   }
   if (range->bucket_prev != nullptr) {
     range->bucket_prev->bucket_next = range->bucket_next;
   } else {
-    buckets_[range->range_size().count()] = range->bucket_next;
+    *bucket = range->bucket_next;
   }
   (range->older != nullptr ? range->older->newer : oldest_) = range->newer;
   (range->newer != nullptr ? range->newer->older : newest_) = range->older;

@@ -10,12 +10,14 @@
 
 namespace mets::client {
 
-// Whether a range may serve for `size` bytes: it wastes at most an eighth of
-// them, and of 32 MiB and more, beside which mapping another range costs
-// little, a 32nd.
+// The largest range that may serve for `size` bytes: it wastes at most an
+// eighth of them, and of 32 MiB and more, beside which mapping another range
+// costs little, a 32nd.
+inline Bytes LargestFit(Bytes size) {
+  return size + Bytes(size.count() / (size < MiB(32) ? 8 : 32));
+}
 inline bool Fits(Bytes range, Bytes size) {
-  const int64_t waste = size.count() / (size < MiB(32) ? 8 : 32);
-  return range >= size && range <= size + Bytes(waste);
+  return range >= size && range <= LargestFit(size);
 }
 
 // Ranges by size and by age. Training asks for the same sizes again and again,
@@ -39,6 +41,7 @@ class RangeCache {
   static constexpr int kLooks = 8;  // At ranges of one size.
 
   static Buffer* Choose(Buffer* bucket, const Stream& stream);
+  void Unlink(Buffer* range, Buffer** bucket);
 
   std::map<int64_t, Buffer*> buckets_;  // Size → the last one put.
   Buffer* oldest_ = nullptr;

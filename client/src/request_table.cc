@@ -42,13 +42,13 @@ std::vector<uint32_t> RangeChunks(const v1::Granted& granted) {
 absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
                                             const std::vector<Bytes>& ranges,
                                             absl::Time deadline,
-                                            WaitMode mode) {
+                                            Waiting waiting) {
   const absl::Time start = absl::Now();
   auto request = std::make_shared<Request>();
   request->device = &device;
   request->ranges = ranges;
   request->deadline = deadline;
-  request->mode = mode;
+  request->waiting = waiting;
   {
     absl::MutexLock lock(&mutex_);
     const uint64_t id = next_id_++;
@@ -118,8 +118,9 @@ void RequestTable::SendRequest(uint64_t id, Request& request) {
   acquire->set_device(request.device->options().id);
   for (Bytes range : request.ranges) acquire->add_range_bytes(range.count());
   acquire->set_deadline_ms(WaitMs(request.deadline));
-  acquire->set_overdraft(request.mode != WaitMode::kPlain);
-  acquire->set_pinned(request.mode == WaitMode::kPinned);
+  acquire->set_overdraft(request.waiting.mode != WaitMode::kPlain);
+  acquire->set_pinned(request.waiting.mode == WaitMode::kPinned);
+  acquire->set_op(request.waiting.op);
   request.sent = true;
   send_(std::move(message));
 }

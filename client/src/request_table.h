@@ -32,7 +32,7 @@ class RequestTable {
   // See Uplink::Acquire.
   absl::StatusOr<Grant> Acquire(Device& device,
                                 const std::vector<Bytes>& ranges,
-                                absl::Time deadline, WaitMode mode);
+                                absl::Time deadline, Waiting waiting);
 
   // From the stream's reader. An answer that nobody waits for any more is
   // given back.
@@ -51,7 +51,7 @@ class RequestTable {
     Device* device;
     std::vector<Bytes> ranges;
     absl::Time deadline;
-    WaitMode mode;
+    Waiting waiting;
     bool sent = false;
     bool granted = false;
     v1::Granted grant;

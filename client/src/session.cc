@@ -99,6 +99,7 @@ void Session::Stop() {
   for (Device* device : Devices()) {
     sending |= device->EndRecordings();
     sending |= device->SendLastTotals();
+    device->SayMissedAccesses();
   }
   if (connection != nullptr && sending) {
     connection->FinishWriting();
@@ -138,8 +139,8 @@ void Session::Send(v1::ClientMessage message) {
 
 absl::StatusOr<Grant> Session::Acquire(Device& device,
                                        const std::vector<Bytes>& ranges,
-                                       absl::Time deadline, WaitMode mode) {
-  return requests_.Acquire(device, ranges, deadline, mode);
+                                       absl::Time deadline, Waiting waiting) {
+  return requests_.Acquire(device, ranges, deadline, waiting);
 }
 
 void Session::Run() {
@@ -433,6 +434,11 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
     return absl::FailedPreconditionError(
         absl::StrCat("metsd: ", ready.error()));
   }
+  if (!settings_.phantom.is_zero() && ready.kind() != "host") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("METS_PHANTOM_EVICTION is for host devices; ",
+                     ready.device(), " is a ", ready.kind(), " device"));
+  }
   METS_ASSIGN_OR_RETURN(std::unique_ptr<MapDriver> driver,
                         OpenMap(ready.kind(), ready.device()));
   char* begin = driver->region_begin();
@@ -445,6 +451,7 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
   options.limit = Bytes(static_cast<int64_t>(welcome_.limit_bytes()));
   options.wait = settings_.wait;
   options.gated = !attachment.ops_seen;
+  options.phantom = settings_.phantom;
   METS_ASSIGN_OR_RETURN(
       attachment.device,
       Device::Create(*this, std::move(driver), std::move(options)));

@@ -53,7 +53,7 @@ class Session : public Uplink {
   void Send(v1::ClientMessage message) override;
   absl::StatusOr<Grant> Acquire(Device& device,
                                 const std::vector<Bytes>& ranges,
-                                absl::Time deadline, WaitMode mode) override;
+                                absl::Time deadline, Waiting waiting) override;
   absl::Status AskForShare(
       Device& device, v1::ClientMessage message,
       std::function<absl::Status(const v1::ShareAnswer&)> take) override {

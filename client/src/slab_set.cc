@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -30,17 +31,29 @@ int64_t Aligned(int64_t offset, uint64_t align) {
 
 }  // namespace
 
-Slab::Slab(Buffer* buffer, Bytes size, Stream stream)
-    : buffer_(buffer), size_(size.count()) {
+Slab::Slab(Buffer* buffer, Bytes size, Mobility mobility, Stream stream,
+           uint64_t number, FreeBlocks* free)
+    : buffer_(buffer),
+      size_(size.count()),
+      kind_(mobility, stream.bit),
+      number_(number),
+      free_(*free) {
   debt_.stream = stream;
+  blocks_[0] = {size_, 0, Mobility::kMovable, false};
+  AddFree(0, size_);
 }
 
-int64_t Slab::SlotOf(const void* address) const {
+Slab::Blocks::iterator Slab::Find(const void* address) {
   const int64_t offset = static_cast<const char*>(address) -
                          buffer_->base.load(std::memory_order_relaxed);
-  if (offset < 0 || offset >= size_) return -1;
+  if (offset < 0 || offset >= size_) return blocks_.end();
   const auto it = std::prev(blocks_.upper_bound(offset));
-  return it->second.bytes == 0 ? -1 : it->first;
+  return it->second.bytes == 0 ? blocks_.end() : it;
+}
+
+int64_t Slab::SlotOf(const void* address) {
+  const auto it = Find(address);
+  return it == blocks_.end() ? -1 : it->first;
 }
 
 char* Slab::AddressOf(int64_t slot) const {
@@ -71,41 +84,34 @@ Mobility Slab::mobility() const {
   return Mobility::kMovable;
 }
 
-SlabSet::FreeBlock SlabSet::Named(const Entry& entry, int64_t offset) const {
-  Slab* slab = entry.slab.get();
-  return {slab->blocks_.at(offset).size, entry.number, slab, offset};
+void Slab::AddFree(int64_t offset, int64_t size) {
+  free_.insert({size, number_, this, offset});
 }
 
-void SlabSet::AddFree(const Entry& entry, int64_t offset, int64_t size) {
-  entry.slab->blocks_[offset] = {size, 0, Mobility::kMovable, false};
-  free_[entry.key].insert(Named(entry, offset));
-}
-
-void SlabSet::RemoveFree(const Entry& entry, int64_t offset) {
-  free_[entry.key].erase(Named(entry, offset));
-  entry.slab->blocks_.erase(offset);
+void Slab::RemoveFree(int64_t offset, int64_t size) {
+  free_.erase({size, number_, this, offset});
 }
 
 SlabSet::Room SlabSet::FindRoom(Mobility mobility, uint64_t bytes,
                                 uint64_t align, Stream stream) {
   const int64_t size = BlockBytes(bytes, align);
-  const Key key = {mobility, stream.bit};
-  const auto ready = ready_.find({mobility, stream.bit, size});
+  const Kind kind = {mobility, stream.bit};
+  const auto ready = ready_.find(KeyOf(kind, size));
   if (ready != ready_.end() && !ready->second.empty()) {
     const Room room = ready->second.back();
     if (Aligned(room.offset, align) == room.offset) return room;
   }
-  const Room room = FindFree(key, size, align);
-  if (room.found() || !JoinReady(key)) return room;
-  return FindFree(key, size, align);
+  const Room room = FindFree(kind, size, align);
+  if (room.found() || !JoinReady(kind)) return room;
+  return FindFree(kind, size, align);
 }
 
-SlabSet::Room SlabSet::FindFree(const Key& key, int64_t size,
+SlabSet::Room SlabSet::FindFree(const Kind& kind, int64_t size,
                                 uint64_t align) const {
-  const auto kind = free_.find(key);
-  if (kind == free_.end()) return {};
-  for (auto it = kind->second.lower_bound({size, 0, nullptr, 0});
-       it != kind->second.end(); ++it) {
+  const auto free = free_.find(kind);
+  if (free == free_.end()) return {};
+  for (auto it = free->second.lower_bound({size, 0, nullptr, 0});
+       it != free->second.end(); ++it) {
     const auto& [has, number, slab, offset] = *it;
     if (Aligned(offset, align) + size <= offset + has) return {slab, offset};
   }
@@ -115,72 +121,80 @@ SlabSet::Room SlabSet::FindFree(const Key& key, int64_t size,
 char* SlabSet::Allocate(const Room& room, uint64_t bytes, uint64_t align,
                         Mobility mobility) {
   Slab* slab = room.slab;
-  const Entry& entry = slabs_.at(slab);
-  const Slab::Block block = slab->blocks_.at(room.offset);
-  const int64_t end = room.offset + block.size;
+  const auto found = slab->blocks_.find(room.offset);
+  METS_CHECK(found != slab->blocks_.end()) << "slot " << room.offset;
+  const int64_t end = room.offset + found->second.size;
   const int64_t begin = Aligned(room.offset, align);
   const int64_t size = BlockBytes(bytes, align);
-  METS_CHECK(begin + size <= end) << "a block of " << block.size;
-  if (block.ready) {
-    ready_[{entry.key.first, entry.key.second, size}].pop_back();
+  METS_CHECK(begin + size <= end) << "a block of " << found->second.size;
+  if (found->second.ready) {
+    ready_[KeyOf(slab->kind_, size)].pop_back();
+    found->second = {size, bytes, mobility, false};
   } else {
-    RemoveFree(entry, room.offset);
-    if (begin > room.offset) AddFree(entry, room.offset, begin - room.offset);
-    if (begin + size < end) AddFree(entry, begin + size, end - begin - size);
+    slab->RemoveFree(room.offset, found->second.size);
+    if (begin > room.offset) {
+      found->second.size = begin - room.offset;
+      slab->AddFree(room.offset, begin - room.offset);
+      slab->blocks_[begin] = {size, bytes, mobility, false};
+    } else {
+      found->second = {size, bytes, mobility, false};
+    }
+    if (begin + size < end) {
+      slab->blocks_[begin + size] = {end - begin - size, 0, Mobility::kMovable,
+                                     false};
+      slab->AddFree(begin + size, end - begin - size);
+    }
   }
-  slab->blocks_[begin] = {size, bytes, mobility, false};
   ++slab->count_[static_cast<int>(mobility)];
   ++slab->used_;
   used_bytes_ += size;
   return slab->AddressOf(begin);
 }
 
-void SlabSet::Free(Slab* slab, int64_t slot, StreamMask used_on) {
-  const Entry& entry = slabs_.at(slab);
-  Slab::Block& block = slab->blocks_.at(slot);
-  METS_CHECK(block.bytes != 0) << "slot " << slot;
+uint64_t SlabSet::Free(Slab* slab, const void* address, StreamMask used_on) {
+  const auto it = slab->Find(address);
+  if (it == slab->blocks_.end()) return 0;
+  Slab::Block& block = it->second;
   --slab->count_[static_cast<int>(block.mobility)];
   --slab->used_;
   used_bytes_ -= block.size;
   slab->Owe(used_on);
-  block.bytes = 0;
   block.ready = true;
-  ready_[{entry.key.first, entry.key.second, block.size}].push_back(
-      {slab, slot});
+  ready_[KeyOf(slab->kind_, block.size)].push_back({slab, it->first});
+  return std::exchange(block.bytes, 0);
 }
 
-void SlabSet::Join(const Entry& entry, int64_t slot) {
+void SlabSet::Join(Slab* slab, int64_t offset) {
   const auto free = [](const Slab::Block& block) {
     return block.bytes == 0 && !block.ready;
   };
-  Slab::Blocks& blocks = entry.slab->blocks_;
-  int64_t begin = slot, end = slot + blocks.at(slot).size;
-  const auto next = blocks.find(end);
+  Slab::Blocks& blocks = slab->blocks_;
+  auto it = blocks.find(offset);
+  it->second.ready = false;
+  auto next = std::next(it);
   if (next != blocks.end() && free(next->second)) {
-    end += next->second.size;
-    RemoveFree(entry, next->first);
+    slab->RemoveFree(next->first, next->second.size);
+    it->second.size += next->second.size;
+    it = std::prev(blocks.erase(next));
   }
-  const auto it = blocks.find(slot);
   if (it != blocks.begin() && free(std::prev(it)->second)) {
-    begin = std::prev(it)->first;
-    RemoveFree(entry, begin);
+    const int64_t size = it->second.size;
+    it = std::prev(blocks.erase(it));
+    slab->RemoveFree(it->first, it->second.size);
+    it->second.size += size;
   }
-  blocks.erase(slot);
-  AddFree(entry, begin, end - begin);
+  slab->AddFree(it->first, it->second.size);
 }
 
-bool SlabSet::JoinReady(const Key& key) {
+bool SlabSet::JoinReady(const Kind& kind) {
   std::vector<Room> all;
-  for (auto& [kind, rooms] : ready_) {
-    const auto& [mobility, stream, size] = kind;
-    if (Key(mobility, stream) != key) continue;
+  for (auto& [key, rooms] : ready_) {
+    const auto& [mobility, stream, size] = key;
+    if (Kind(mobility, stream) != kind) continue;
     all.insert(all.end(), rooms.begin(), rooms.end());
     rooms.clear();
   }
-  for (const Room& room : all) {
-    room.slab->blocks_.at(room.offset).ready = false;
-    Join(slabs_.at(room.slab), room.offset);
-  }
+  for (const Room& room : all) Join(room.slab, room.offset);
   return !all.empty();
 }
 
@@ -193,29 +207,26 @@ Bytes SlabSet::SlabBytes(uint64_t bytes) const {
 
 SlabSet::Room SlabSet::Add(Buffer* buffer, Bytes size, Mobility mobility,
                            Stream stream) {
-  auto slab = std::make_unique<Slab>(buffer, size, stream);
+  std::unique_ptr<Slab> slab(new Slab(buffer, size, mobility, stream,
+                                      ++last_number_,
+                                      &free_[{mobility, stream.bit}]));
   Slab* raw = slab.get();
-  const Key key = {mobility, stream.bit};
-  const Entry& entry =
-      slabs_.emplace(raw, Entry{std::move(slab), key, ++last_number_})
-          .first->second;
-  AddFree(entry, 0, size.count());
+  slabs_.emplace(raw, std::move(slab));
   return {raw, 0};
 }
 
 void SlabSet::Remove(Slab* slab) {
   METS_CHECK(slab->empty());
-  const auto it = slabs_.find(slab);
-  JoinReady(it->second.key);
-  RemoveFree(it->second, 0);
-  slabs_.erase(it);
+  JoinReady(slab->kind_);
+  slab->RemoveFree(0, slab->size_);
+  slabs_.erase(slab);
 }
 
 bool SlabSet::HasOther(Slab* slab) const {
-  const auto kind = free_.find(slabs_.at(slab).key);
-  return kind != free_.end() &&
-         std::any_of(kind->second.begin(), kind->second.end(),
-                     [slab](const FreeBlock& block) {
+  const auto free = free_.find(slab->kind_);
+  return free != free_.end() &&
+         std::any_of(free->second.begin(), free->second.end(),
+                     [slab](const auto& block) {
                        return std::get<Slab*>(block) != slab;
                      });
 }

@@ -25,13 +25,11 @@ inline constexpr Bytes kLargestSlab = MiB(32);
 // allocation is named by its offset, its *slot*. Guarded by the device's mutex.
 class Slab {
  public:
-  Slab(Buffer* buffer, Bytes size, Stream stream);
-
   Buffer* buffer() const { return buffer_; }
   bool empty() const { return used_ == 0; }
 
   // The slot that `address` points into, or -1 when nothing is allocated there.
-  int64_t SlotOf(const void* address) const;
+  int64_t SlotOf(const void* address);
   char* AddressOf(int64_t slot) const;
   uint64_t BytesOf(int64_t slot) const { return blocks_.at(slot).bytes; }
   Mobility MobilityOf(int64_t slot) const { return blocks_.at(slot).mobility; }
@@ -52,6 +50,8 @@ class Slab {
 
  private:
   friend class SlabSet;
+  // Slabs of one kind serve the same allocations.
+  using Kind = std::pair<Mobility, StreamMask>;
   struct Block {
     int64_t size = 0;
     uint64_t bytes = 0;  // Asked for; 0: free.
@@ -60,11 +60,25 @@ class Slab {
         false;  // See SlabSet. Of the others that are free, no two meet.
   };
   using Blocks = absl::btree_map<int64_t, Block>;  // By offset; they fill it.
+  // Size, the slab's number and itself, offset.
+  using FreeBlock = std::tuple<int64_t, uint64_t, Slab*, int64_t>;
+  using FreeBlocks = absl::btree_set<FreeBlock>;
 
+  Slab(Buffer* buffer, Bytes size, Mobility mobility, Stream stream,
+       uint64_t number, FreeBlocks* free);
+
+  // The allocation that `address` points into; end() when there is none.
+  Blocks::iterator Find(const void* address);
   void Owe(StreamMask used_on);
+  // To and from the free blocks of its kind.
+  void AddFree(int64_t offset, int64_t size);
+  void RemoveFree(int64_t offset, int64_t size);
 
   Buffer* const buffer_;
   const int64_t size_;
+  const Kind kind_;
+  const uint64_t number_;
+  FreeBlocks& free_;
   Debt debt_;
   uint32_t used_ = 0;
   Blocks blocks_;
@@ -94,8 +108,10 @@ class SlabSet {
   // REQUIRES: FindRoom has just returned `room` for the same.
   char* Allocate(const Room& room, uint64_t bytes, uint64_t align,
                  Mobility mobility);
-  // `used_on`: streams whose work may still touch it.
-  void Free(Slab* slab, int64_t slot, StreamMask used_on = 0);
+  // Frees the allocation that `address` points into. Gives the bytes that were
+  // asked for; 0 when nothing is allocated there. `used_on`: streams whose work
+  // may still touch it.
+  uint64_t Free(Slab* slab, const void* address, StreamMask used_on = 0);
 
   // Size of the next slab, which is for so much at least. It follows what is
   // allocated: the last slab is seldom full.
@@ -109,29 +125,21 @@ class SlabSet {
   bool HasOther(Slab* slab) const;
 
  private:
-  using Key = std::pair<Mobility, StreamMask>;
-  struct Entry {
-    std::unique_ptr<Slab> slab;
-    Key key;
-    uint64_t number;
-  };
-  // Size, the slab's number and itself, offset.
-  using FreeBlock = std::tuple<int64_t, uint64_t, Slab*, int64_t>;
-
+  using Kind = Slab::Kind;
   using ReadyKey = std::tuple<Mobility, StreamMask, int64_t>;
 
-  Room FindFree(const Key& key, int64_t size, uint64_t align) const;
-  void Join(const Entry& entry, int64_t slot);
+  static ReadyKey KeyOf(const Kind& kind, int64_t size) {
+    return {kind.first, kind.second, size};
+  }
+  Room FindFree(const Kind& kind, int64_t size, uint64_t align) const;
+  static void Join(Slab* slab, int64_t offset);
   // No block of the kind is ready any more; false when none was.
-  bool JoinReady(const Key& key);
-  FreeBlock Named(const Entry& entry, int64_t offset) const;
-  void AddFree(const Entry& entry, int64_t offset, int64_t size);
-  void RemoveFree(const Entry& entry, int64_t offset);
+  bool JoinReady(const Kind& kind);
 
   const Bytes granularity_;
-  std::map<Slab*, Entry> slabs_;
+  std::map<Slab*, std::unique_ptr<Slab>> slabs_;
   uint64_t last_number_ = 0;
-  std::map<Key, absl::btree_set<FreeBlock>> free_;
+  std::map<Kind, Slab::FreeBlocks> free_;
   absl::flat_hash_map<ReadyKey, std::vector<Room>> ready_;  // With the size.
   int64_t used_bytes_ = 0;  // Of all blocks that are not free.
 };

@@ -29,12 +29,23 @@ void AddOp(const steps::StepOp& from, v1::StepProgram* part) {
 
 }  // namespace
 
+void StepWatch::Start(absl::FunctionRef<void(AddLive)> add_live) {
+  absl::MutexLock lock(&mutex_);
+  if (on_.exchange(true)) return;
+  add_live([this](uint64_t buffer, Bytes bytes) {
+    mutex_.AssertHeld();
+    recorder_.Alloc(buffer, bytes);
+  });
+}
+
 bool StepWatch::Begin(absl::Duration now, uint64_t kind,
                       const steps::Touch* touches, size_t count, Op* op) {
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
   op->signature = recorder_.SignatureOf(kind, touches, count);
   op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
+  op->recorded = recorder_.recording();
+  op->timed = false;
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();
   if (point.boundary) step_began_ = latest_;
@@ -45,7 +56,7 @@ bool StepWatch::Begin(absl::Duration now, uint64_t kind,
 void StepWatch::End(Op* op, absl::Duration now) {
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
-  recorder_.OpEnd(op->id, latest_);
+  recorder_.OpEnd(op->id, latest_, op->timed);
   op->signature = 0;
   if (op->used.empty()) return;
   if (guide_ != nullptr) guide_->Used(&op->used);
@@ -53,6 +64,7 @@ void StepWatch::End(Op* op, absl::Duration now) {
 }
 
 void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {
+  if (!on()) return;
   absl::MutexLock lock(&mutex_);
   if (op == nullptr || op->signature == 0) {
     recorder_.Alloc(buffer, bytes);
@@ -66,6 +78,7 @@ void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {
 }
 
 void StepWatch::Free(uint64_t buffer) {
+  if (!on()) return;
   absl::MutexLock lock(&mutex_);
   recorder_.Free(buffer);
 }

@@ -2,12 +2,14 @@
 #ifndef METS_CLIENT_SRC_STEP_WATCH_H_
 #define METS_CLIENT_SRC_STEP_WATCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -24,6 +26,8 @@ namespace mets::client {
 //
 // It also says what a plan wants moved while the step goes on (PlanGuide).
 //
+// Programs without ops have no step: nothing is watched before Start.
+//
 // Thread-safe; calls nothing of the device but the PlanSink. Buffers are those
 // of their own, without slabs.
 class StepWatch {
@@ -32,12 +36,17 @@ class StepWatch {
   struct Op {
     steps::OpId id;
     uint64_t signature = 0;  // 0: it is not watched.
+    // Its repetition is recorded: its time should be that of its work on the
+    // device, and when it is, `timed` says so.
+    bool recorded = false;
+    bool timed = false;
     // What it touches or allocates, while a plan is followed.
     std::vector<UsedBuffer> used;
 
     void Reset() {
       id = steps::OpId();
       signature = 0;
+      recorded = timed = false;
       if (!used.empty()) used.clear();
     }
     // End must be called.
@@ -45,6 +54,14 @@ class StepWatch {
   };
 
   explicit StepWatch(std::string device) : device_(std::move(device)) {}
+
+  bool on() const { return on_.load(); }
+  // Before the first op. `add_live` calls its argument for every buffer that
+  // lives: with what excludes new ones, so that of each one Alloc (told twice
+  // is told once) or `add_live` tells, and without those that are marked as
+  // freed, so that each other one's Free is told behind its mark.
+  using AddLive = absl::FunctionRef<void(uint64_t buffer, Bytes bytes)>;
+  void Start(absl::FunctionRef<void(AddLive)> add_live);
 
   // An op of a kind (steps::KindOf) begins that touches buffers. `now`: since a
   // fixed moment, without what the process has waited. True when a known step
@@ -87,6 +104,7 @@ class StepWatch {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string device_;
+  std::atomic<bool> on_{false};
   absl::Mutex mutex_;
   steps::StepRecorder recorder_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PlanGuide> guide_ ABSL_GUARDED_BY(mutex_);  // Of the plan.

@@ -1,10 +1,21 @@
 #include "client/src/stream_table.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/src/log.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
+namespace {
+
+// Work of so long is waited for in vain at most.
+constexpr int64_t kMarkEveryNs = 300'000;
+constexpr size_t kMostMarks = 1024;
+
+}  // namespace
 
 size_t StreamTable::FirstPlace(mets_stream stream) {
   // Fibonacci hashing: pointers differ in their middle bits.
@@ -74,30 +85,74 @@ std::vector<StreamHandle> StreamTable::HandlesOf(StreamMask streams) {
   return handles;
 }
 
-absl::Status StreamTable::Wait(StreamMask streams) {
-  if (streams == 0) return absl::OkStatus();
-  absl::Status result;
+void StreamTable::Mark() {
+  const int64_t now = absl::GetCurrentTimeNanos();
+  if (now - marked_ns_.load(std::memory_order_relaxed) < kMarkEveryNs ||
+      !marking_.TryLock()) {
+    return;
+  }
+  marked_ns_.store(now, std::memory_order_relaxed);
+  // Who adds work behind a fence has yet to read this number.
+  Marked mark{++begun_, {}};
+  absl::Status status;
+  mark.fences = Record(kSharedBit, &status);
+  if (status.ok()) {
+    absl::MutexLock lock(&marks_mutex_);
+    marks_.push_back(std::move(mark));
+    if (marks_.size() > kMostMarks) marks_.pop_front();
+  }
+  marking_.Unlock();
+}
+
+std::vector<Fence> StreamTable::Record(StreamMask streams, absl::Status* status,
+                                       StreamHandle except) {
   std::vector<Fence> fences;
   for (StreamHandle handle : HandlesOf(streams)) {
+    if (handle == except) continue;
     const absl::StatusOr<Fence> fence = driver_.Record(handle);
-    result.Update(fence.status());
+    status->Update(fence.status());
     if (fence.ok()) fences.push_back(*fence);
   }
-  for (Fence fence : fences) result.Update(driver_.Wait(fence));
+  return fences;
+}
+
+std::vector<Fence> StreamTable::Fences(StreamMask streams, Moment then,
+                                       absl::Status* status,
+                                       StreamHandle except) {
+  {
+    absl::MutexLock lock(&marks_mutex_);
+    const auto mark = std::partition_point(
+        marks_.begin(), marks_.end(),
+        [then](const Marked& m) { return m.number <= then; });
+    if (mark != marks_.end()) {
+      if ((streams & kSharedBit) != 0) return mark->fences;
+      std::vector<Fence> fences;
+      for (; streams != 0; streams &= streams - 1) {
+        fences.push_back(mark->fences.at(__builtin_ctzll(streams)));
+      }
+      return fences;
+    }
+  }
+  return Record(streams, status, except);
+}
+
+absl::Status StreamTable::Wait(StreamMask streams, Moment then) {
+  if (streams == 0) return absl::OkStatus();
+  absl::Status result;
+  for (Fence fence : Fences(streams, then, &result)) {
+    result.Update(driver_.Wait(fence));
+  }
   return result;
 }
 
-void StreamTable::Order(const Stream& stream, StreamMask others) {
+void StreamTable::Order(const Stream& stream, StreamMask others, Moment then) {
   if (others == 0) return;
   absl::Status status;
   if (stream.handle == StreamHandle::kHostOrder) {
-    status = Wait(others);
+    status = Wait(others, then);
   } else {
-    for (StreamHandle other : HandlesOf(others)) {
-      if (other == stream.handle) continue;
-      const absl::StatusOr<Fence> fence = driver_.Record(other);
-      status.Update(fence.ok() ? driver_.StreamWait(stream.handle, *fence)
-                               : fence.status());
+    for (Fence fence : Fences(others, then, &status, stream.handle)) {
+      status.Update(driver_.StreamWait(stream.handle, fence));
     }
     if (!status.ok()) status = Wait(others);
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -37,8 +38,10 @@ struct Stream {
 // Streams of one device, in the order in which they were first named. They are
 // never forgotten, so each must live as long as the device.
 //
-// Nothing is recorded before somebody asks: a set of streams stands for the
-// work that is on them when Wait or Order is called.
+// A set of streams stands for the work that was on them at a *moment*, which
+// whoever added work has read afterwards. Who waits for it waits for what Mark
+// recorded next, at the latest for what is there now: a program may be far
+// ahead of its device, and what it has added since is not waited for in vain.
 //
 // Thread-safe; finding one of the first 63 takes no lock. `driver` must outlive
 // it.
@@ -62,14 +65,29 @@ class StreamTable {
   // All that are known.
   StreamMask all() const { return all_.load(std::memory_order_acquire); }
 
-  // Blocks until the work that is on `streams` now has passed. An error is the
-  // end of the program's context: nothing runs there any more.
-  absl::Status Wait(StreamMask streams);
-  // Work that comes on `stream` later starts after what is on `others` now.
+  using Moment = uint64_t;
+  static constexpr Moment kNow = ~Moment{0};
+  Moment moment() const { return begun_.load(); }
+  // Records what is on all streams, unless that was just done.
+  void Mark();
+
+  // Fences behind the work that was on `streams` then. An error, which is the
+  // end of the program's context, is in `status`: nothing runs there any more.
+  // None is recorded for `except`.
+  std::vector<Fence> Fences(StreamMask streams, Moment then,
+                            absl::Status* status,
+                            StreamHandle except = StreamHandle::kHostOrder);
+  // Blocks until the work that was on `streams` then has passed, or the error.
+  absl::Status Wait(StreamMask streams, Moment then = kNow);
+  // Work that comes on `stream` later starts after what was on `others` then.
   // Blocks only in host order.
-  void Order(const Stream& stream, StreamMask others);
+  void Order(const Stream& stream, StreamMask others, Moment then = kNow);
 
  private:
+  struct Marked {
+    Moment number;              // moment() was less before.
+    std::vector<Fence> fences;  // Stream by stream.
+  };
   static constexpr int kOwnBits = 63;
   static constexpr size_t kPlaces = 128;  // A power of two.
   struct Place {
@@ -82,6 +100,9 @@ class StreamTable {
   absl::StatusOr<Stream> Add(mets_stream stream);
   Stream FindOrLog(mets_stream stream);
   std::vector<StreamHandle> HandlesOf(StreamMask streams);
+  // Behind what is there now.
+  std::vector<Fence> Record(StreamMask streams, absl::Status* status,
+                            StreamHandle except = StreamHandle::kHostOrder);
 
   MapDriver& driver_;
   std::array<Place, kPlaces> places_;  // Open addressing.
@@ -90,6 +111,12 @@ class StreamTable {
   absl::Mutex mutex_;  // Of who adds; a leaf.
   std::vector<StreamHandle> handles_ ABSL_GUARDED_BY(mutex_);  // Bit by bit.
   absl::flat_hash_map<mets_stream, Stream> late_ ABSL_GUARDED_BY(mutex_);
+
+  std::atomic<Moment> begun_{0};  // Marks.
+  std::atomic<int64_t> marked_ns_{0};
+  absl::Mutex marking_;  // Of who marks.
+  absl::Mutex marks_mutex_;  // A leaf.
+  std::deque<Marked> marks_ ABSL_GUARDED_BY(marks_mutex_);  // The last ones.
 };
 
 }  // namespace mets::client

@@ -30,6 +30,10 @@ enum class WaitMode {
   kToken,   // With the overdraft token; nothing is pinned.
   kPinned,  // With the overdraft token, while its op has pinned buffers.
 };
+struct Waiting {
+  WaitMode mode = WaitMode::kPlain;
+  uint64_t op = 0;  // Whose token it is (Op::number).
+};
 
 // Thread-safe. Outlives every device.
 class Uplink {
@@ -47,7 +51,7 @@ class Uplink {
   // codes as mets.h's statuses.
   virtual absl::StatusOr<Grant> Acquire(Device& device,
                                         const std::vector<Bytes>& ranges,
-                                        absl::Time deadline, WaitMode mode) = 0;
+                                        absl::Time deadline, Waiting waiting) = 0;
 
   // Asks for a share with a PublishShare or AttachShare, whose request_id is
   // set here, and waits for the answer, also while the daemon is away. `take`

@@ -54,6 +54,12 @@ absl::Status FaultyPoolDriver::ReleaseChunk(UniqueFd fd) {
   METS_RETURN_IF_ERROR(plan_.Next(DriverCall::kReleaseChunk));
   return inner_->ReleaseChunk(std::move(fd));
 }
+absl::StatusOr<UniqueFd> FaultyPoolDriver::AdoptExtent(UniqueFd fd,
+                                                       Bytes size) {
+  METS_RETURN_IF_ERROR(plan_.Next(DriverCall::kAdoptExtent));
+  return inner_->AdoptExtent(std::move(fd), size);
+}
+
 absl::StatusOr<UniqueFd> FaultyPoolDriver::CreateExtent(Bytes size) {
   METS_RETURN_IF_ERROR(plan_.Next(DriverCall::kCreateExtent));
   return inner_->CreateExtent(size);

@@ -21,6 +21,7 @@ enum class DriverCall {
   kAdoptChunk,
   kReleaseChunk,
   kCreateExtent,
+  kAdoptExtent,
   kFreeBytes,
   // MapDriver.
   kImportChunk,
@@ -82,6 +83,7 @@ class FaultyPoolDriver : public PoolDriver {
   absl::StatusOr<UniqueFd> AdoptChunk(UniqueFd fd, Bytes size) override;
   absl::Status ReleaseChunk(UniqueFd fd) override;
   absl::StatusOr<UniqueFd> CreateExtent(Bytes size) override;
+  absl::StatusOr<UniqueFd> AdoptExtent(UniqueFd fd, Bytes size) override;
   absl::StatusOr<Bytes> FreeBytes() const override;
 
  private:

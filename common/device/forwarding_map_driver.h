@@ -44,6 +44,10 @@ class ForwardingMapDriver : public MapDriver {
                      absl::Span<const ChunkHandle> chunks) override {
     return inner_->Unmap(range, chunks);
   }
+  absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
+                          absl::Span<const ChunkHandle> chunks) override {
+    return inner_->UnmapAfter(after, range, chunks);
+  }
   absl::Status BlockAccess(char* range,
                            absl::Span<const ChunkHandle> chunks) override {
     return inner_->BlockAccess(range, chunks);

@@ -40,6 +40,9 @@ struct MapDriverInfo {
   Bytes granularity;
   // Allocations below this size are carved from slabs.
   Bytes slab_threshold;
+  // Moves each way that are worth having under way at a time: more than one
+  // where something else copies while the CPU maps.
+  int moves;
 };
 
 // Maps chunks into address ranges of this process and moves bytes between
@@ -67,8 +70,8 @@ class MapDriver {
   // that make later copies fast.
   virtual absl::StatusOr<ChunkHandle> ImportChunk(UniqueFd fd, Bytes size) = 0;
 
-  // Drops the descriptor and every helper mapping.
-  // REQUIRES: the chunk is mapped in no range.
+  // Drops the descriptor and every helper mapping, and waits for what
+  // UnmapAfter still has to do. REQUIRES: the chunk is mapped in no other range.
   virtual void ForgetChunk(ChunkHandle chunk) = 0;
 
   // Makes an extent of `size` bytes ready for copies.
@@ -93,6 +96,12 @@ class MapDriver {
   // `chunks` as given to Map or CopyIn.
   virtual absl::Status Unmap(char* range,
                              absl::Span<const ChunkHandle> chunks) = 0;
+
+  // Unmaps the range once `after` has passed, and releases it then; what is
+  // under way may touch it until then. The chunks may be mapped elsewhere at
+  // once.
+  virtual absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
+                                  absl::Span<const ChunkHandle> chunks) = 0;
 
   // Stops accesses to a mapped range, while copies out of it are still
   // possible, so that an access nobody announced cannot change it unnoticed:

@@ -20,6 +20,8 @@ struct PoolDriverInfo {
   Bytes total;
   // Sizes in which chunks are made, ascending; each divides the next one.
   std::vector<Bytes> chunk_classes;
+  // To or from the host, one way; 0: not known.
+  double bus_bytes_per_second = 0;
 };
 
 // Makes and destroys the physical memory of one device. It needs no context
@@ -54,6 +56,9 @@ class PoolDriver {
   // Creates host memory for swap extents: `size` bytes, populated by the
   // daemon. RESOURCE_EXHAUSTED when the machine has no such memory.
   virtual absl::StatusOr<UniqueFd> CreateExtent(Bytes size) = 0;
+
+  // Takes over an extent that an earlier daemon created. Errors as AdoptChunk.
+  virtual absl::StatusOr<UniqueFd> AdoptExtent(UniqueFd fd, Bytes size) = 0;
 
   // Bytes of the device that nobody uses now, METS included.
   virtual absl::StatusOr<Bytes> FreeBytes() const = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/base/status_macros.h"
 
 namespace mets {
 namespace {
@@ -81,6 +82,13 @@ absl::StatusOr<Fence> SlowMapDriver::Record(StreamHandle stream) {
 absl::StatusOr<bool> SlowMapDriver::Poll(Fence fence) {
   return streams_.Poll(fence);
 }
+absl::Status SlowMapDriver::UnmapAfter(absl::Span<const Fence> after,
+                                       char* range,
+                                       absl::Span<const ChunkHandle> chunks) {
+  for (Fence fence : after) METS_RETURN_IF_ERROR(Wait(fence));
+  return inner().UnmapAfter({}, range, chunks);
+}
+
 absl::Status SlowMapDriver::Wait(Fence fence) { return streams_.Wait(fence); }
 absl::Status SlowMapDriver::StreamWait(StreamHandle stream, Fence fence) {
   return streams_.StreamWait(stream, fence);

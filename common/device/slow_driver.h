@@ -41,6 +41,8 @@ class SlowMapDriver : public ForwardingMapDriver {
   void DestroyStream(StreamHandle stream) override;
   absl::StatusOr<Fence> Record(StreamHandle stream) override;
   absl::StatusOr<bool> Poll(Fence fence) override;
+  absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
+                          absl::Span<const ChunkHandle> chunks) override;
   absl::Status Wait(Fence fence) override;
   absl::Status StreamWait(StreamHandle stream, Fence fence) override;
 

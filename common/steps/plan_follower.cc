@@ -40,6 +40,7 @@ PlanFollower::PlanFollower(const StepProgram& program, const StepPlan& plan)
   }
   const UseCounts counts(program);
   const uint32_t ops = static_cast<uint32_t>(program.ops.size());
+  std::vector<Absence> followed;
   for (const Absence& absence : plan.absences) {
     if (absence.buffer >= program.buffers.size() ||
         absence.evict_after >= ops || absence.use >= ops ||
@@ -48,16 +49,11 @@ PlanFollower::PlanFollower(const StepProgram& program, const StepPlan& plan)
     }
     leaves_.push_back(
         {absence.buffer, counts.UpTo(absence.evict_after, absence.buffer)});
-    if (!absence.returns) continue;
-    const uint32_t ahead = (absence.use + ops - absence.restore_at) % ops;
-    returns_.push_back({absence.restore_at, ahead, absence.buffer});
+    followed.push_back(absence);
   }
+  returns_ = ReturnsOf(followed, ops);
   std::sort(leaves_.begin(), leaves_.end(), [](Leave a, Leave b) {
     return std::tie(a.buffer, a.uses) < std::tie(b.buffer, b.uses);
-  });
-  std::sort(returns_.begin(), returns_.end(), [](Return a, Return b) {
-    return std::tie(a.at, a.ahead, a.buffer) <
-           std::tie(b.at, b.ahead, b.buffer);
   });
   for (const Leave& leave : leaves_) ++first_leave_[leave.buffer + 1];
   for (size_t b = 1; b < first_leave_.size(); ++b) {

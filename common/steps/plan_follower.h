@@ -39,11 +39,6 @@ class PlanFollower {
     uint32_t buffer;
     uint32_t uses;  // Before it leaves.
   };
-  struct Return {
-    uint32_t at;
-    uint32_t ahead;  // Ops between that and its use.
-    uint32_t buffer;
-  };
   struct Count {
     bool persistent = false;
     uint32_t repetition = 0;
@@ -54,9 +49,9 @@ class PlanFollower {
 
   std::vector<Leave> leaves_;          // By buffer, then by uses.
   std::vector<uint32_t> first_leave_;  // Of each buffer, in leaves_.
-  std::vector<Return> returns_;        // In the order in which they are due.
-  std::vector<Count> counts_;          // Of each buffer.
-  uint32_t repetition_ = 0;            // 0: before the first boundary.
+  std::vector<PlannedReturn> returns_;
+  std::vector<Count> counts_;  // Of each buffer.
+  uint32_t repetition_ = 0;    // 0: before the first boundary.
   size_t next_return_ = 0;
 };
 

@@ -54,6 +54,7 @@ struct RecordedStep {
   std::vector<bool> replaced;
   // Everything that lived when it began, and most of what came on top.
   Bytes first_live, rise;
+  bool timed = false;  // Its ops' times are those of their work.
 };
 
 // Buffers of a repetition are numbered in the order in which it meets them.

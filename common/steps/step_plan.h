@@ -32,6 +32,19 @@ struct StepPlan {
   absl::Duration duration;  // Estimate for one repetition.
 };
 
+// A buffer's way back.
+struct PlannedReturn {
+  uint32_t at = 0;     // The op at which it may begin.
+  uint32_t ahead = 0;  // Ops between that and its use.
+  uint32_t buffer = 0;
+};
+
+// The returns of absences in a step of so many ops, in the order in which they
+// are due: of those that may begin at the same op, the first used first.
+// REQUIRES: the absences' ops are of that step.
+std::vector<PlannedReturn> ReturnsOf(const std::vector<Absence>& absences,
+                                     uint32_t ops);
+
 }  // namespace mets::steps
 
 #endif  // METS_COMMON_STEPS_STEP_PLAN_H_

@@ -51,8 +51,9 @@ OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
   return op;
 }
 
-void StepRecorder::OpEnd(OpId op, absl::Duration now) {
+void StepRecorder::OpEnd(OpId op, absl::Duration now, bool timed) {
   if (op.lap != lap_ || op.index >= starts_.size()) return;
+  lap_timed_ |= timed;
   busy_[op.index] = now - lap_start_ - starts_[op.index];
 }
 
@@ -78,7 +79,9 @@ void StepRecorder::Touched(uint32_t op, uint64_t key, bool write) {
 
 void StepRecorder::Alloc(uint64_t key, Bytes size, OpId op,
                          uint64_t signature) {
-  Live& live = live_[key];
+  const auto [it, is_new] = live_.try_emplace(key);
+  if (!is_new) return;
+  Live& live = it->second;
   live.size = size;
   live.identity = MixBits(key);
   live_bytes_ += size;
@@ -155,6 +158,7 @@ void StepRecorder::BeginLap(absl::Duration now, uint64_t first_op) {
   busy_.clear();
   flows_.clear();
   allocated_.clear();
+  lap_timed_ = false;
   recording_.reset();
   if (Moved(first_op) || Stale()) Detach();
   if (lap_straight_ && (current_ == nullptr || Better())) recording_.emplace();
@@ -177,6 +181,7 @@ void StepRecorder::EndLap(absl::Duration now) {
         recording_->Finish(point_.signature, duration, starts_, busy_);
     recording_.reset();
     step.first_op = first_op_;
+    step.timed = lap_timed_;
     step.first_live = lap_first_live_;
     step.rise = lap_peak_ - lap_first_live_;
     Keep(std::move(step));
@@ -213,7 +218,8 @@ bool StepRecorder::Lopsided() {
 
 void StepRecorder::TakeTimes(absl::Duration duration) {
   StepProgram& program = current_->program;
-  if (duration >= program.duration || starts_.size() != program.ops.size()) {
+  if (duration >= program.duration || starts_.size() != program.ops.size() ||
+      (current_->timed && !lap_timed_)) {
     return;
   }
   program.duration = duration;

@@ -75,15 +75,19 @@ class StepRecorder {
   // what is the same in each repetition. Where it is in the step: point().
   OpId OpBegin(absl::Duration now, uint64_t signature, const Touch* touches,
                size_t count);
-  // May be missing.
-  void OpEnd(OpId op, absl::Duration now);
+  // May be missing. `timed`: its time is that of its work on a device. Where a
+  // recorded repetition had such ops, times of others that had none do not
+  // count: they would be those of launching.
+  void OpEnd(OpId op, absl::Duration now, bool timed = false);
   // `op`: that allocates, with its signature; else the op begun last is taken,
-  // and the signature is 0.
+  // and the signature is 0. Nothing happens when the buffer lives already.
   void Alloc(uint64_t key, Bytes size, OpId op = OpId(),
              uint64_t signature = 0);
   // Counts as freed behind the op begun last.
   void Free(uint64_t key);
 
+  // A repetition is being recorded.
+  bool recording() const { return recording_.has_value(); }
   const StepPoint& point() const { return point_; }
   // Of the op begun last.
   uint32_t position() const { return point_.position; }
@@ -165,6 +169,7 @@ class StepRecorder {
   absl::Duration lap_start_;
   Bytes lap_first_live_, lap_peak_;
   bool lap_straight_ = false;  // From its first op on.
+  bool lap_timed_ = false;     // It has ops that are timed.
   uint64_t first_op_ = 0;      // Its signature.
   std::vector<absl::Duration> starts_, busy_;
   std::vector<uint64_t> flows_;  // Of its ops: AllocationId::flow.

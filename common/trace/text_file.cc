@@ -15,7 +15,7 @@
 namespace mets::trace {
 namespace {
 
-constexpr size_t kBlock = 64 << 10;
+constexpr size_t kReadBlock = 64 << 10;
 
 struct FileCloser {
   void operator()(FILE* file) const { fclose(file); }
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> ReadAll(const std::string& path) {
   File file(fopen(path.c_str(), "rbe"));
   if (file == nullptr) return ErrnoToStatus(errno, absl::StrCat("open ", path));
   std::string all;
-  std::string block(kBlock, '\0');
+  std::string block(kReadBlock, '\0');
   size_t got;
   while ((got = fread(block.data(), 1, block.size(), file.get())) > 0) {
     all.append(block, 0, got);
@@ -50,7 +50,7 @@ class LzmaStream {
   // Feeds `input` and appends what comes out, until the input is used up and,
   // with LZMA_FINISH, the output is complete.
   lzma_ret Run(absl::string_view input, lzma_action action, std::string* out) {
-    std::string block(kBlock, '\0');
+    std::string block(kReadBlock, '\0');
     stream.next_in = reinterpret_cast<const uint8_t*>(input.data());
     stream.avail_in = input.size();
     lzma_ret result = LZMA_OK;

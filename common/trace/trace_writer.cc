@@ -10,7 +10,7 @@
 namespace mets::trace {
 namespace {
 
-constexpr size_t kBlock = 256 << 10;
+constexpr size_t kWriteBlock = 256 << 10;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ absl::Status WriteTrace(const std::string& path, const Trace& trace) {
   for (const Event& event : trace.events) {
     AppendEvent(event.time, event.kind, event.id, event.bytes,
                 trace.names[event.name], &block);
-    if (block.size() < kBlock) continue;
+    if (block.size() < kWriteBlock) continue;
     METS_RETURN_IF_ERROR(file->Append(block));
     block.clear();
   }

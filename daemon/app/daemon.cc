@@ -3,25 +3,18 @@
 #include <grp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/device/cuda/cuda_devices.h"
-#include "common/device/host/host_pool_driver.h"
-#include "daemon/app/command_line.h"
-#include "daemon/app/cuda_specs.h"
-#include "daemon/app/machine_memory.h"
-#include "daemon/app/session_rules.h"
-#include "daemon/policy/registry.h"
+#include "daemon/app/config/command_line.h"
+#include "daemon/app/config/session_rules.h"
 
 namespace mets::app {
 namespace {
 
-constexpr Bytes kExtentSize = GiB(1);
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 constexpr char kDefaultGroup[] = "mets";
 
@@ -48,59 +41,10 @@ absl::StatusOr<transport::SocketAccess> AccessFor(const std::string& key,
   return access;
 }
 
-std::string DeviceName(const DeviceSpec& spec, size_t number) {
-  return spec.kind == "cuda" ? spec.id : absl::StrCat(spec.kind, number);
-}
-
-absl::StatusOr<std::unique_ptr<PoolDriver>> OpenPool(const DeviceSpec& spec) {
-  if (spec.kind == "cuda") return OpenCudaPool(spec.id, spec.size);
-  return std::make_unique<HostPoolDriver>(HostPoolOptions{spec.size});
-}
-
-// Memory of this machine that running jobs hold.
-Bytes HeldHostMemory(const Recovery& recovery, const Config& config) {
-  Bytes held = recovery.held_swap;
-  for (const auto& [name, bytes] : recovery.held) {
-    const bool gpu = std::any_of(
-        config.devices.begin(), config.devices.end(),
-        [&name = name](const DeviceSpec& spec) { return spec.id == name; });
-    if (!gpu) held += bytes;
-  }
-  return held;
-}
-
-core::CoreConfig CoreConfigFor(
-    const Config& config, Epoch epoch,
-    const std::vector<memory::ManagedDevice>& devices) {
-  core::CoreConfig result;
-  result.epoch = epoch;
-  result.swap_limit = *config.swap_space;
-  result.extent_size = kExtentSize;
-  result.order_timeout = config.order_timeout;
-  result.recovery_grace = config.recovery_grace;
-  result.plans = config.plans;
-  result.events = true;
-  result.moving_share = config.moving_share;
-  result.max_wait = config.max_wait;
-  result.interference_bound = config.interference_bound;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    const PoolDriverInfo info = devices[i].driver->info();
-    core::DeviceConfig device;
-    device.id = devices[i].id;
-    device.name = DeviceName(config.devices[i], i);
-    device.kind = info.kind;
-    device.chunk_classes = info.chunk_classes;
-    const Bytes smallest = info.chunk_classes.front();
-    device.pool = smallest * (info.total / smallest);
-    result.devices.push_back(std::move(device));
-  }
-  return result;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
-    Config config, spdlog::logger& log, transport::PassedSockets passed) {
+    Config config, spdlog::logger& log, ServiceManager::Passed passed) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(config), log));
   METS_RETURN_IF_ERROR(daemon->Init(std::move(passed)));
   return daemon;
@@ -111,28 +55,24 @@ Daemon::Daemon(Config config, spdlog::logger& log)
 
 Daemon::~Daemon() { Stop(); }
 
-absl::Status Daemon::Init(transport::PassedSockets passed) {
+absl::Status Daemon::Init(ServiceManager::Passed passed) {
   started_ = clock_.Now();
   METS_RETURN_IF_ERROR(transport::PrepareRunDir(config_.run_dir));
   METS_RETURN_IF_ERROR(CheckListeners(config_));
-  if (!passed.session.ok()) {
+  if (!passed.sockets.session.ok()) {
     METS_RETURN_IF_ERROR(transport::ClearSocketPath(
         transport::SocketsIn(config_.run_dir).session));
   }
   Recovery recovery = Recover(state_path());
-  epoch_ = recovery.epoch;
   if (!recovery.warning.empty()) log_.warn("{}", recovery.warning);
-  METS_ASSIGN_OR_RETURN(const Bytes available, AvailableMemory(MemoryFiles()));
+  std::optional<KeptPool> kept;
+  if (DescriptorStore::Exists()) {
+    keeper_ = std::make_unique<PoolKeeper>(std::move(passed.kept), log_);
+    kept = keeper_->TakeBack();
+  }
+  METS_RETURN_IF_ERROR(MakePool(std::move(kept), &recovery));
   METS_RETURN_IF_ERROR(
-      SettleCudaDevices(CudaMachine(), recovery.held, &config_));
-  METS_RETURN_IF_ERROR(
-      FitToMachine(available + HeldHostMemory(recovery, config_), &config_));
-  METS_ASSIGN_OR_RETURN(std::vector<memory::ManagedDevice> devices,
-                        OpenDevices());
-  METS_RETURN_IF_ERROR(MakeCore(recovery, devices));
-  memory_ =
-      std::make_unique<memory::MemoryManager>(std::move(devices), *engine_);
-  METS_RETURN_IF_ERROR(MakeTransport(std::move(recovery), std::move(passed)));
+      MakeTransport(std::move(recovery), std::move(passed.sockets)));
   MakeStateWriter();
   desk_ = std::make_unique<OperatorDesk>(log_, *transport_);
   journal_ = std::make_unique<EventJournal>(events_, log_);
@@ -142,44 +82,13 @@ absl::Status Daemon::Init(transport::PassedSockets passed) {
   engine_->Start(*transport_, *memory_, *planner_, *desk_);
   METS_RETURN_IF_ERROR(transport_->Start());
   serving_ = true;
+  if (keeper_ != nullptr) keeper_->NoteServing();
   writer_->Changed(/*urgent=*/true);
   StartStatusPage();
   if (config_.metrics_address.empty()) return absl::OkStatus();
   METS_ASSIGN_OR_RETURN(metrics_, telemetry::MetricsServer::Start(
                                       config_.metrics_address, *engine_,
                                       {VersionText(), started_}));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<memory::ManagedDevice>> Daemon::OpenDevices() {
-  std::vector<memory::ManagedDevice> devices;
-  for (const DeviceSpec& spec : config_.devices) {
-    METS_ASSIGN_OR_RETURN(std::unique_ptr<PoolDriver> driver, OpenPool(spec));
-    log_.info("device {}: {}", DeviceName(spec, devices.size()),
-              FormatBytes(spec.size));
-    devices.push_back({DeviceId(devices.size() + 1), std::move(driver)});
-  }
-  log_.info("swap space: {}", FormatBytes(*config_.swap_space));
-  return devices;
-}
-
-absl::Status Daemon::MakeCore(
-    const Recovery& recovery,
-    const std::vector<memory::ManagedDevice>& devices) {
-  METS_ASSIGN_OR_RETURN(std::unique_ptr<core::VictimPolicy> policy,
-                        policy::MakePolicy(config_.policy));
-  engine_ = std::make_unique<Engine>(
-      std::make_unique<core::Core>(CoreConfigFor(config_, epoch_, devices),
-                                   std::move(policy)),
-      clock_);
-  METS_ASSIGN_OR_RETURN(policy, policy::MakePolicy(config_.policy));
-  planner_ = std::make_unique<PlanWorker>(std::move(policy), *engine_);
-  for (const LiveSession& session : recovery.sessions) {
-    const RecordedSession& record = session.record;
-    engine_->Post(core::ExpectSession{record.session, record.domain, record.job,
-                                      record.held});
-    log_.info("expecting job '{}' (pid {}) back", record.job, record.pid);
-  }
   return absl::OkStatus();
 }
 
@@ -203,8 +112,13 @@ absl::Status Daemon::MakeTransport(Recovery recovery,
   }
   for (LiveSession& session : recovery.sessions) {
     const RecordedSession& record = session.record;
-    options.registry.expected.push_back(
-        {record.session, {record.uid, record.pid, record.start_time}});
+    const transport::SessionIdentity identity = {
+        record.session, {record.uid, record.pid, record.start_time}};
+    if (session.kept) {
+      options.registry.kept.push_back({identity, record.job});
+    } else {
+      options.registry.expected.push_back(identity);
+    }
     options.expected.push_back({record.session, std::move(session.pidfd)});
   }
   transport_ = std::make_unique<transport::Transport>(
@@ -217,8 +131,10 @@ void Daemon::MakeStateWriter() {
   options.path = state_path();
   options.render = [this] { return FormatState(CurrentState()); };
   options.on_error = [this](const absl::Status& status) {
-    log_.warn("{}; after a restart metsd will not know what jobs hold",
-              std::string(status.message()));
+    log_.warn(
+        "{}; until it can be written, a restart does not know what jobs hold "
+        "and what operators have said: make room there",
+        std::string(status.message()));
   };
   writer_ = std::make_unique<StateWriter>(std::move(options));
   engine_->set_on_change([this](bool urgent) {
@@ -234,6 +150,7 @@ SavedState Daemon::CurrentState() const {
   const core::Status status = engine_->GetStatus();
   SavedState state;
   state.epoch = epoch_;
+  state.settings = status.settings;
   if (!status.devices.empty()) {
     state.swap =
         status.devices.front().swap_used + status.devices.front().swap_clean;
@@ -292,7 +209,10 @@ void Daemon::Stop() {
   if (transport_ != nullptr) transport_->Stop(kStopGrace);
   if (serving_) {
     writer_->Stop();
-    if (CurrentState().sessions.empty()) unlink(state_path().c_str());
+    const SavedState state = CurrentState();
+    if (state.sessions.empty() && state.settings.empty()) {
+      unlink(state_path().c_str());
+    }
   }
   status_page_ = nullptr;
   metrics_ = nullptr;  // Last: it waits for scrapes.

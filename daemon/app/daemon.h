@@ -6,20 +6,23 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
-#include "daemon/app/config.h"
-#include "daemon/app/decision_log.h"
+#include "daemon/app/config/config.h"
+#include "daemon/app/decisions/decision_log.h"
+#include "daemon/app/decisions/event_journal.h"
 #include "daemon/app/engine.h"
-#include "daemon/app/event_journal.h"
 #include "daemon/app/operator_desk.h"
 #include "daemon/app/plan_worker.h"
-#include "daemon/app/recovery.h"
-#include "daemon/app/state_file.h"
-#include "daemon/app/state_writer.h"
+#include "daemon/app/recovery/recovery.h"
+#include "daemon/app/recovery/state_file.h"
+#include "daemon/app/recovery/state_writer.h"
+#include "daemon/app/service_manager.h"
+#include "daemon/app/store/pool_keeper.h"
 #include "daemon/memory/memory_manager.h"
 #include "daemon/status_page/status_page.h"
 #include "daemon/telemetry/metrics_server.h"
@@ -33,13 +36,14 @@ namespace mets::app {
 class Daemon {
  public:
   // An error names what is wrong and what to do; nothing is left running then.
-  // `passed`: sockets that are bound already.
+  // `passed`: sockets that are bound already, and what was kept for this
+  // daemon.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
-      Config config, spdlog::logger& log, transport::PassedSockets passed = {});
+      Config config, spdlog::logger& log, ServiceManager::Passed passed = {});
   ~Daemon();
 
   // Says Bye to every job, stops, and removes the sockets. The state file
-  // stays while processes live that hold memory.
+  // stays while processes live that hold memory, or a device is drained.
   void Stop();
 
   // Takes over what can change without a restart; logs what cannot.
@@ -59,10 +63,16 @@ class Daemon {
  private:
   Daemon(Config config, spdlog::logger& log);
 
-  absl::Status Init(transport::PassedSockets passed);
+  absl::Status Init(ServiceManager::Passed passed);
+  // From what was kept, where that serves, else from what `recovery` says,
+  // which is of this start afterwards.
+  absl::Status MakePool(std::optional<KeptPool> kept, Recovery* recovery);
+  absl::Status MakePool(const Recovery& recovery, KeptPool* kept);
   absl::StatusOr<std::vector<memory::ManagedDevice>> OpenDevices();
-  absl::Status MakeCore(const Recovery& recovery,
-                        const std::vector<memory::ManagedDevice>& devices);
+  absl::Status MakeCore(const Recovery& recovery, const KeptPool* kept,
+                        core::CoreConfig config);
+  void RestoreSettings(const core::OperatorSettings& settings,
+                       const std::vector<core::DeviceConfig>& devices);
   absl::Status MakeTransport(Recovery recovery,
                              transport::PassedSockets passed);
   void StartStatusPage();
@@ -80,6 +90,7 @@ class Daemon {
   std::atomic<bool> serving_{false};
   DecisionLog events_;
   std::unique_ptr<EventJournal> journal_;
+  std::unique_ptr<PoolKeeper> keeper_;  // Null: nobody would keep anything.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<memory::MemoryManager> memory_;
   std::unique_ptr<PlanWorker> planner_;

@@ -18,6 +18,13 @@ bool ChangesHoldings(const core::Input& input) {
          std::holds_alternative<core::OrderDone>(input);
 }
 
+// Inputs by which operators change what holds until they say otherwise.
+bool ChangesSettings(const core::Input& input) {
+  return std::holds_alternative<core::DrainDevice>(input) ||
+         std::holds_alternative<core::PauseJob>(input) ||
+         std::holds_alternative<core::SetJobLimit>(input);
+}
+
 bool IsGrant(const core::Action& action) {
   const auto* session = std::get_if<core::SessionAction>(&action);
   return session != nullptr && std::holds_alternative<core::Grant>(*session);
@@ -75,6 +82,11 @@ std::vector<core::WhyAnswer> Engine::Why(const std::string& job) const {
   return core_->Why(job);
 }
 
+core::KeptState Engine::GetKept() const {
+  absl::MutexLock lock(&core_mutex_);
+  return core_->GetKept();
+}
+
 bool Engine::Await(std::vector<core::Input>* inputs) {
   absl::Duration wait;
   {
@@ -108,18 +120,22 @@ void Engine::StepAll(const std::vector<core::Input>& inputs) {
   const auto step = [&](const core::Input& input) {
     std::vector<core::Action> actions;
     std::vector<core::Event> events;
+    std::vector<core::Change> changes;
     {
       absl::MutexLock lock(&core_mutex_);
       const absl::Time begin = clock_.Now();
       actions = core_->Step(begin, input);
       events = core_->TakeEvents();
+      changes = core_->TakeChanges();
       decisions_.Add(clock_.Now() - begin);
     }
-    changed = changed || ChangesHoldings(input);
-    urgent = urgent || std::holds_alternative<core::SessionOpened>(input);
+    changed = changed || ChangesHoldings(input) || ChangesSettings(input);
+    urgent = urgent || std::holds_alternative<core::SessionOpened>(input) ||
+             ChangesSettings(input);
     for (const core::Action& action : actions) {
       changed = changed || IsGrant(action);
     }
+    if (!changes.empty()) on_changes_(changes);
     Dispatch(std::move(actions));
     if (!events.empty() && on_events_) on_events_(std::move(events));
   };

@@ -40,6 +40,13 @@ class Engine : public core::InputSink, public core::StatusSource {
     on_events_ = std::move(on_events);
   }
 
+  // Takes what has changed (Core::TakeChanges), in the engine's thread, before
+  // anything that follows from it is done; must not block. Set before Start.
+  void set_on_changes(
+      std::function<void(const std::vector<core::Change>&)> on_changes) {
+    on_changes_ = std::move(on_changes);
+  }
+
   void Start(core::SessionPort& sessions, core::MemoryPort& memory,
              core::PlannerPort& planner, core::OperatorPort& operators);
 
@@ -53,6 +60,7 @@ class Engine : public core::InputSink, public core::StatusSource {
   void Post(core::Input input) override;
   core::Status GetStatus() const override;
   std::vector<core::WhyAnswer> Why(const std::string& job) const override;
+  core::KeptState GetKept() const;
 
  private:
   void Run();
@@ -68,6 +76,7 @@ class Engine : public core::InputSink, public core::StatusSource {
   core::OperatorPort* operators_ = nullptr;
   std::function<void(bool urgent)> on_change_;
   std::function<void(std::vector<core::Event>)> on_events_;
+  std::function<void(const std::vector<core::Change>&)> on_changes_;
   std::thread thread_;
 
   mutable absl::Mutex core_mutex_;

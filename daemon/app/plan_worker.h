@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "daemon/core/ports.h"
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_policy.h"
 #include "daemon/memory/work_queue.h"
 
 namespace mets::app {

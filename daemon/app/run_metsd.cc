@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "daemon/app/check_config.h"
-#include "daemon/app/command_line.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/app/config/check_config.h"
+#include "daemon/app/config/command_line.h"
 #include "daemon/app/daemon.h"
 #include "daemon/app/service_manager.h"
 #include "daemon/app/signals.h"
@@ -79,7 +80,7 @@ int Serve(int argc, const char* const* argv, Config config,
           spdlog::logger& log) {
   ServiceManager manager;
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
-      Daemon::Start(std::move(config), log, ServiceManager::TakeSockets());
+      Daemon::Start(std::move(config), log, ServiceManager::TakePassed());
   if (!daemon.ok()) return Fail(daemon.status(), 1);
   LogReady(**daemon, log);
   manager.Ready();
@@ -110,6 +111,10 @@ int RunMetsd(int argc, const char* const* argv) {
   if (command_line->check) return Check(command_line->config);
   BlockSignals();
   RaiseDescriptorLimit();
+#ifdef NDEBUG
+  // Debian builds Abseil so that each lock looks for cycles of locks.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+#endif
   const std::shared_ptr<spdlog::logger> log =
       MakeLogger(command_line->config.log_level);
   return Serve(argc, argv, std::move(command_line->config), *log);

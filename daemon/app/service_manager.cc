@@ -26,23 +26,27 @@ void ServiceManager::Stopping() { sd_notify(0, "STOPPING=1\nSTATUS=Stopping"); }
 
 void ServiceManager::Alive() { sd_notify(0, "WATCHDOG=1"); }
 
-transport::PassedSockets ServiceManager::TakeSockets() {
-  transport::PassedSockets sockets;
+ServiceManager::Passed ServiceManager::TakePassed() {
+  Passed passed;
+  transport::PassedSockets& sockets = passed.sockets;
   char** names = nullptr;
   const int count = sd_listen_fds_with_names(/*unset_environment=*/1, &names);
   for (int i = 0; i < count; ++i) {
     UniqueFd socket(SD_LISTEN_FDS_START + i);
-    const bool admin = std::string(names[i]) == "admin";
+    const std::string name = names[i];
+    const bool admin = name == "admin";
     if (sd_is_socket_unix(socket.get(), SOCK_SEQPACKET, 1, nullptr, 0) > 0) {
       sockets.fd = std::move(socket);
     } else if (sd_is_socket_unix(socket.get(), SOCK_STREAM, 1, nullptr, 0) >
                0) {
       (admin ? sockets.admin : sockets.session) = std::move(socket);
+    } else {
+      passed.kept[name] = std::move(socket);
     }
   }
   for (int i = 0; i < count; ++i) free(names[i]);
   free(names);
-  return sockets;
+  return passed;
 }
 
 absl::Duration ServiceManager::FindWatchdogPeriod() {

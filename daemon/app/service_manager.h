@@ -2,7 +2,11 @@
 #ifndef METS_DAEMON_APP_SERVICE_MANAGER_H_
 #define METS_DAEMON_APP_SERVICE_MANAGER_H_
 
+#include <map>
+#include <string>
+
 #include "absl/time/time.h"
+#include "common/base/unique_fd.h"
 #include "daemon/transport/transport.h"
 
 namespace mets::app {
@@ -17,9 +21,14 @@ class ServiceManager {
   // It is alive: due at least every watchdog_period().
   void Alive();
 
-  // The sockets that it has bound for the daemon (metsd.socket,
-  // metsd-admin.socket), once; others that it passes are closed.
-  static transport::PassedSockets TakeSockets();
+  // What it passes to the daemon, once: the sockets that it has bound
+  // (metsd.socket, metsd-admin.socket), and by name what it has kept for an
+  // earlier daemon.
+  struct Passed {
+    transport::PassedSockets sockets;
+    std::map<std::string, UniqueFd> kept;
+  };
+  static Passed TakePassed();
 
   // A third of the time after which a silent daemon is restarted;
   // InfiniteDuration where nobody watches.

@@ -4,27 +4,30 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "daemon/core/chunks/idle_release.h"
+#include "daemon/core/chunks/retirement.h"
 #include "daemon/core/events/notes.h"
-#include "daemon/core/evictor.h"
 #include "daemon/core/invariants.h"
+#include "daemon/core/kept/take_over.h"
 #include "daemon/core/operating/job_emptier.h"
 #include "daemon/core/operating/operator_intake.h"
 #include "daemon/core/operating/wait_notices.h"
-#include "daemon/core/plan_keeper.h"
-#include "daemon/core/reclaimer.h"
-#include "daemon/core/report_intake.h"
 #include "daemon/core/reports/why.h"
-#include "daemon/core/request_server.h"
-#include "daemon/core/retirement.h"
+#include "daemon/core/requests/request_server.h"
 #include "daemon/core/scheduling/gate_keeper.h"
-#include "daemon/core/session_intake.h"
+#include "daemon/core/sessions/report_intake.h"
+#include "daemon/core/sessions/session_intake.h"
+#include "daemon/core/sessions/snapshot_intake.h"
 #include "daemon/core/shares/share_intake.h"
-#include "daemon/core/snapshot_intake.h"
 #include "daemon/core/state.h"
 #include "daemon/core/status_report.h"
-#include "daemon/core/step_intake.h"
-#include "daemon/core/swap_space.h"
+#include "daemon/core/steps/plan_keeper.h"
+#include "daemon/core/steps/step_intake.h"
+#include "daemon/core/swap/swap_space.h"
 #include "daemon/core/tight_signal.h"
+#include "daemon/core/victims/evictor.h"
+#include "daemon/core/victims/reclaimer.h"
 
 namespace mets::core {
 
@@ -46,7 +49,8 @@ class Core::Impl {
         gates_(&state_, &reclaimer_),
         emptier_(&state_, &reclaimer_, &swap_),
         operator_(&state_, &emptier_),
-        notices_(&state_) {}
+        notices_(&state_),
+        idle_(&state_, &retirement_) {}
 
   std::vector<Action> Step(absl::Time now, const Input& input) {
     METS_CHECK(now >= state_.now) << "time goes back";
@@ -57,9 +61,15 @@ class Core::Impl {
           Take(i);
           if (const SessionId* session = SessionOf(i, 0)) {
             state_.RefreshSession(*session);
+            state_.TellSession(*session);
           }
         },
         input);
+    if (MattersToJobs(input)) {
+      for (const auto& [id, session] : state_.sessions.all()) {
+        state_.TellSession(id);
+      }
+    }
     gates_.Advance(MattersToTurns(input));
     for (DeviceReady& ready : std::exchange(state_.ready, {})) {
       state_.Send(std::move(ready));
@@ -72,7 +82,7 @@ class Core::Impl {
     absl::Time next =
         std::min({state_.orders.NextDue(), state_.tight_end,
                   state_.sessions.NextDrop(kKeepJob), gates_.next_deadline(),
-                  notices_.next_deadline()});
+                  notices_.next_deadline(), idle_.next_deadline()});
     for (const Device& device : state_.devices) {
       next = std::min({next, device.retry_at, device.queue.NextDeadline()});
     }
@@ -80,6 +90,16 @@ class Core::Impl {
   }
 
   std::vector<Event> TakeEvents() { return std::exchange(state_.events, {}); }
+
+  std::vector<Change> TakeChanges() { return state_.changes.Take(); }
+
+  absl::Status TakeOver(absl::Time now, const KeptState& kept) {
+    METS_CHECK(state_.started == absl::InfinitePast()) << "it has begun";
+    state_.now = state_.started = now;
+    METS_RETURN_IF_ERROR(core::TakeOver(kept, &state_));
+    const absl::Status sound = CheckState(state_);
+    return sound.ok() ? sound : absl::FailedPreconditionError(sound.message());
+  }
 
   const State& state() const { return state_; }
 
@@ -107,6 +127,13 @@ class Core::Impl {
            std::holds_alternative<SessionEnded>(input);
   }
 
+  // Whether it may change what jobs may have.
+  static bool MattersToJobs(const Input& input) {
+    return std::holds_alternative<SessionOpened>(input) ||
+           std::holds_alternative<SetJobLimit>(input) ||
+           std::holds_alternative<RestoreSettings>(input);
+  }
+
   void Take(const SessionOpened& i) { sessions_.OnOpened(i); }
   void Take(const SessionLost& i) { sessions_.OnLost(i); }
   void Take(const SessionResumed& i) { sessions_.OnResumed(i); }
@@ -127,6 +154,7 @@ class Core::Impl {
   void Take(const PauseJob& i) { operator_.OnPause(i); }
   void Take(const EvictJob& i) { operator_.OnEvict(i); }
   void Take(const KillJob& i) { operator_.OnKill(i); }
+  void Take(const RestoreSettings& i) { operator_.OnRestore(i); }
   void Take(const Stop&) { sessions_.OnStop(); }
   void Take(const Acquire& i) { server_.OnAcquire(i); }
   void Take(const Cancel& i) { server_.OnCancel(i); }
@@ -153,7 +181,7 @@ class Core::Impl {
   void Advance() {
     server_.DenyOverdueRequests();
     UpdateResponsiveness();
-    state_.sessions.DropEmptyJobs(state_.now, kKeepJob);
+    state_.sessions.DropEmptyJobs(state_.now, kKeepJob, kKeepJobs);
     for (bool again = true; again;) {
       again = false;
       for (size_t i = 0; i < state_.devices.size(); ++i) {
@@ -167,6 +195,7 @@ class Core::Impl {
     reclaimer_.EnforceLoweredLimits();
     emptier_.Advance();
     notices_.Advance();
+    idle_.Advance();
     retirement_.Flush();
     SignalTight(state_);
   }
@@ -214,6 +243,7 @@ class Core::Impl {
   JobEmptier emptier_;
   OperatorIntake operator_;
   WaitNotices notices_;
+  IdleRelease idle_;
 };
 
 Core::Core(CoreConfig config, std::unique_ptr<VictimPolicy> policy)
@@ -226,6 +256,14 @@ std::vector<Action> Core::Step(absl::Time now, const Input& input) {
 }
 
 std::vector<Event> Core::TakeEvents() { return impl_->TakeEvents(); }
+
+std::vector<Change> Core::TakeChanges() { return impl_->TakeChanges(); }
+
+KeptState Core::GetKept() const { return KeptOf(impl_->state()); }
+
+absl::Status Core::TakeOver(absl::Time now, const KeptState& kept) {
+  return impl_->TakeOver(now, kept);
+}
 
 absl::Time Core::next_deadline() const { return impl_->next_deadline(); }
 

@@ -8,8 +8,9 @@
 
 #include "absl/time/time.h"
 #include "daemon/core/events/event.h"
+#include "daemon/core/kept/kept_state.h"
 #include "daemon/core/types.h"
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_policy.h"
 
 namespace mets::core {
 
@@ -39,6 +40,17 @@ class Core {
   // What was decided since the last call, for people; nothing where
   // CoreConfig::events is off. Whoever turns it on has to call this.
   std::vector<Event> TakeEvents();
+
+  // What has changed since the last call, of what a successor would have to
+  // know; nothing where CoreConfig::changes is off. Nothing of the actions of a
+  // Step may be carried out before its changes are kept.
+  std::vector<Change> TakeChanges();
+  // All of it.
+  KeptState GetKept() const;
+  // Goes on where another core of this epoch has ended (see take_over.h).
+  // FAILED_PRECONDITION when the state does not fit the configuration, or is
+  // not sound; this core must not be used then. REQUIRES: no Step so far.
+  absl::Status TakeOver(absl::Time now, const KeptState& kept);
 
   // A copy of the state, for people and for the state file.
   Status GetStatus() const;

@@ -23,7 +23,7 @@ namespace mets::core {
 struct SessionOpened {
   SessionId session;
   DomainId domain;
-  uint32_t uid = 0;
+  ProcessIdentity process;
   std::string job;
   Bytes limit;      // Zero: none.
   Bytes guarantee;  // Zero: none.
@@ -57,6 +57,7 @@ struct ExpectSession {
   DomainId domain;
   std::string job;
   std::vector<std::pair<std::string, Bytes>> held;  // Device name, bytes.
+  ProcessIdentity process;
 };
 // That process has ended.
 struct ExpectedSessionGone {
@@ -76,6 +77,7 @@ struct Acquire {
                         // cached.
   bool overdraft = false;
   bool pinned = false;  // It waits with buffers pinned.
+  uint64_t op = 0;      // Whose token it is: of the session, by number.
 };
 struct Cancel {
   SessionId session;
@@ -233,6 +235,11 @@ struct KillJob {
   absl::Duration grace;
   uint64_t call = 0;
 };
+// What an earlier daemon was told; once its sessions are known. Devices and
+// jobs that there are no more are passed over.
+struct RestoreSettings {
+  OperatorSettings settings;
+};
 // The answer to a PlanTask.
 struct PlanMade {
   SessionId session;
@@ -262,14 +269,13 @@ struct Tick {};
 // metsd stops: every session gets a Bye.
 struct Stop {};
 
-using Input =
-    std::variant<SessionOpened, SessionLost, SessionResumed, SessionEnded,
-                 ExpectSession, ExpectedSessionGone, AttachDevice, Acquire,
-                 Cancel, Release, OrderDone, Forgotten, BufferChanges, Snapshot,
-                 PublishShare, AttachShare, DetachShare, StepSeen, StepProgress,
-                 StepNeed, TurnWanted, TurnEnded, SetJobLimit, DrainDevice,
-                 PauseJob, EvictJob, KillJob, PlanMade, ChunkCreated,
-                 ChunkDestroyed, ExtentCreated, ExtentDestroyed, Tick, Stop>;
+using Input = std::variant<
+    SessionOpened, SessionLost, SessionResumed, SessionEnded, ExpectSession,
+    ExpectedSessionGone, AttachDevice, Acquire, Cancel, Release, OrderDone,
+    Forgotten, BufferChanges, Snapshot, PublishShare, AttachShare, DetachShare,
+    StepSeen, StepProgress, StepNeed, TurnWanted, TurnEnded, SetJobLimit,
+    DrainDevice, PauseJob, EvictJob, KillJob, RestoreSettings, PlanMade,
+    ChunkCreated, ChunkDestroyed, ExtentCreated, ExtentDestroyed, Tick, Stop>;
 
 }  // namespace mets::core
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "daemon/core/kept/kept_state.h"
 
 namespace mets::core {
 namespace {
@@ -16,13 +17,15 @@ State::State(CoreConfig core_config,
              std::unique_ptr<VictimPolicy> victim_policy)
     : config(std::move(core_config)),
       policy(std::move(victim_policy)),
+      changes(config.changes),
       sessions(config.devices.size()),
-      swap(config.swap_limit) {
+      swap(config.swap_limit, &changes) {
   METS_CHECK(!config.devices.empty()) << "a core without devices";
   METS_CHECK(policy != nullptr) << "a core without policy";
   devices.reserve(config.devices.size());
   for (const DeviceConfig& device : config.devices) {
-    devices.emplace_back(device, config, policy.get());
+    devices.emplace_back(device, config, policy.get(), &changes,
+                         devices.size());
   }
 }
 
@@ -83,6 +86,7 @@ void State::RemoveSession(Session& session) {
     devices[i].cachers.erase(session.id);
     devices[i].pacer.Forget(session.id);
   }
+  changes.Add(Gone<SessionId>{session.id});
   sessions.Remove(session.id, now);
 }
 
@@ -117,6 +121,15 @@ void State::RefreshVictims(SessionId id) {
   for (size_t i = 0; i < devices.size(); ++i) {
     devices[i].victims.SetOwner(DescribeOwner(*session, i));
   }
+}
+
+void State::TellSession(SessionId id) {
+  Session* session = changes.on() ? sessions.Find(id) : nullptr;
+  if (session == nullptr) return;
+  KeptSession now = KeptOf(*session);
+  if (now == session->told) return;
+  session->told = now;
+  changes.Add(std::move(now));
 }
 
 void State::WatchLimit(const Job& job) {

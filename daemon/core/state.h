@@ -10,21 +10,22 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "daemon/core/chunk_ledger.h"
+#include "daemon/core/chunks/chunk_ledger.h"
 #include "daemon/core/costs/handover_meter.h"
 #include "daemon/core/events/event.h"
 #include "daemon/core/id_counter.h"
-#include "daemon/core/move_pacer.h"
-#include "daemon/core/order_book.h"
-#include "daemon/core/overdraft.h"
-#include "daemon/core/request_queue.h"
+#include "daemon/core/kept/change.h"
+#include "daemon/core/moves/move_pacer.h"
+#include "daemon/core/requests/overdraft.h"
+#include "daemon/core/requests/request_queue.h"
 #include "daemon/core/scheduling/turn_scheduler.h"
-#include "daemon/core/session_table.h"
+#include "daemon/core/sessions/order_book.h"
+#include "daemon/core/sessions/session_table.h"
 #include "daemon/core/shares/share_book.h"
-#include "daemon/core/swap_book.h"
+#include "daemon/core/swap/swap_book.h"
 #include "daemon/core/types.h"
-#include "daemon/core/victim_index.h"
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_index.h"
+#include "daemon/core/victims/victim_policy.h"
 
 namespace mets::core {
 
@@ -39,9 +40,10 @@ enum class Obstacle {
 
 struct Device {
   Device(const DeviceConfig& device_config, const CoreConfig& core,
-         const VictimPolicy* policy)
+         const VictimPolicy* policy, ChangeLog* changes, size_t index)
       : config(device_config),
-        ledger(device_config.pool, device_config.chunk_classes),
+        ledger(device_config.pool, device_config.chunk_classes, changes, index),
+        shares(changes, index),
         victims(policy, device_config.bus_bytes_per_second),
         turns({device_config.name, device_config.pool,
                device_config.bus_bytes_per_second, core.moving_share,
@@ -109,6 +111,9 @@ struct State {
   void RefreshVictims(SessionId session);
   // What the victim index should know of a session.
   VictimOwner DescribeOwner(const Session& session, size_t device) const;
+  // What a successor would have to know of a session may have changed. Nothing
+  // happens when there is no such session.
+  void TellSession(SessionId session);
   // The job has more than its limit and should lose the rest.
   void WatchLimit(const Job& job);
   // For Core::TakeEvents. REQUIRES: config.events. It was now, unless the
@@ -119,6 +124,8 @@ struct State {
   const std::unique_ptr<VictimPolicy> policy;
   absl::Time now = absl::InfinitePast();
   absl::Time started = absl::InfinitePast();
+  ChangeLog changes;
+  uint64_t succession = 0;  // See KeptIds.
   std::vector<Device> devices;
   SessionTable sessions;
   OrderBook orders;
@@ -151,6 +158,8 @@ inline constexpr absl::Duration kIdleAfter = absl::Seconds(1);
 inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(10);
 // How long totals of a job without sessions are kept.
 inline constexpr absl::Duration kKeepJob = absl::Seconds(60);
+// And of how many of a domain: who starts jobs by the thousand fills no scrape.
+inline constexpr size_t kKeepJobs = 256;
 
 }  // namespace mets::core
 

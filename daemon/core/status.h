@@ -132,6 +132,7 @@ struct Status {
   std::vector<ShareStatus> shares;
   std::vector<SessionHolding> sessions;
   SessionCounts session_counts;
+  OperatorSettings settings;
   // Filled in by who drives the core and reads the clock.
   DecisionHistogram decisions;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/core/costs/totals.h"
+#include "daemon/core/operating/operator_intake.h"
 #include "daemon/core/reports/why.h"
 
 namespace mets::core {
@@ -225,6 +226,7 @@ Status BuildStatus(const State& state) {
     status.sessions.push_back(DescribeHolding(state, session));
     Count(session, &status.session_counts);
   }
+  status.settings = SettingsOf(state);
   return status;
 }
 

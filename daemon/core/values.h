@@ -38,6 +38,8 @@ struct CoreConfig {
   // How long sessions of an earlier daemon may take to come back before the
   // device opens with what is recorded of them.
   absl::Duration recovery_grace = absl::Seconds(5);
+  // What nobody has used for so long is destroyed (IdleRelease).
+  absl::Duration idle_release = absl::InfiniteDuration();
   // Taking turns (daemon/core/scheduling): the part of the time that exchanges
   // of bytes between jobs may take, and the longest wait for a turn.
   double moving_share = 0.02;
@@ -52,6 +54,8 @@ struct CoreConfig {
   absl::Duration fixed_quantum;
   // What is decided is noted for Core::TakeEvents.
   bool events = false;
+  // What a successor would have to know is noted for Core::TakeChanges.
+  bool changes = false;
   // Table bounds per session: hostile clients.
   int max_buffers_per_session = 1 << 20;
   int max_requests_per_session = 1024;
@@ -71,6 +75,17 @@ struct Caps {
 };
 
 // ---- values -----------------------------------------------------------------
+
+// A process: the pid alone is reused, with its start time it is unique.
+struct ProcessIdentity {
+  uint32_t uid = 0;
+  int32_t pid = 0;  // 0: in another pid namespace, not known.
+  uint64_t start_time = 0;
+
+  friend bool operator==(const ProcessIdentity& a, const ProcessIdentity& b) {
+    return a.uid == b.uid && a.pid == b.pid && a.start_time == b.start_time;
+  }
+};
 
 enum class Mobility { kMovable, kHeld, kFixed };
 enum class BufferState { kResident, kSwapped };
@@ -112,6 +127,21 @@ struct HeldShare {
   ShareId id;
   Epoch epoch;  // In which it was published.
   Bytes size;   // Of its chunks.
+};
+
+// What an operator has told the daemon and has not taken back; it outlives the
+// daemon.
+struct OperatorSettings {
+  struct Job {
+    DomainId domain;
+    std::string name;
+    bool paused = false;
+    std::optional<Bytes> limit;  // Zero: none.
+  };
+  std::vector<std::string> drained;  // Devices.
+  std::vector<Job> jobs;
+
+  bool empty() const { return drained.empty() && jobs.empty(); }
 };
 
 // Monotonic counters of a process on a device.

@@ -3,11 +3,15 @@
 #include <utility>
 #include <variant>
 
+#include "common/base/status_macros.h"
+
 namespace mets::memory {
 
 MemoryManager::MemoryManager(std::vector<ManagedDevice> devices,
-                             core::InputSink& sink)
-    : sink_(sink), extent_worker_(std::make_unique<WorkQueue>()) {
+                             core::InputSink& sink, DescriptorKeeper* keeper)
+    : sink_(sink),
+      keeper_(keeper),
+      extent_worker_(std::make_unique<WorkQueue>()) {
   METS_CHECK(!devices.empty()) << "no devices";
   for (ManagedDevice& device : devices) {
     METS_CHECK(device.driver != nullptr) << "device " << device.id;
@@ -50,11 +54,15 @@ void MemoryManager::Perform(core::MemoryAction action) {
 
 void MemoryManager::Create(Device& device, const core::CreateChunk& action) {
   absl::StatusOr<UniqueFd> fd = device.driver->CreateChunk(action.size);
-  if (fd.ok()) chunks_.Insert(action.chunk, &device, *std::move(fd));
+  if (fd.ok()) {
+    if (keeper_ != nullptr) keeper_->Keep(action.chunk, fd->get());
+    chunks_.Insert(action.chunk, &device, *std::move(fd));
+  }
   sink_.Post(core::ChunkCreated{action.chunk, fd.status()});
 }
 
 void MemoryManager::Destroy(Device& device, const core::DestroyChunk& action) {
+  if (keeper_ != nullptr) keeper_->Drop(action.chunk);
   UniqueFd fd = chunks_.Remove(action.chunk);
   absl::Status status = absl::NotFoundError("no such chunk");
   if (fd.ok()) status = device.driver->ReleaseChunk(std::move(fd));
@@ -64,15 +72,34 @@ void MemoryManager::Destroy(Device& device, const core::DestroyChunk& action) {
 void MemoryManager::Create(const core::CreateExtent& action) {
   absl::StatusOr<UniqueFd> fd =
       devices_.front().driver->CreateExtent(action.size);
-  if (fd.ok()) extents_.Insert(action.extent, nullptr, *std::move(fd));
+  if (fd.ok()) {
+    if (keeper_ != nullptr) keeper_->Keep(action.extent, fd->get());
+    extents_.Insert(action.extent, nullptr, *std::move(fd));
+  }
   sink_.Post(core::ExtentCreated{action.extent, fd.status()});
 }
 
 void MemoryManager::Destroy(const core::DestroyExtent& action) {
+  if (keeper_ != nullptr) keeper_->Drop(action.extent);
   const bool known = extents_.Remove(action.extent).ok();
   sink_.Post(core::ExtentDestroyed{
       action.extent,
       known ? absl::OkStatus() : absl::NotFoundError("no such extent")});
+}
+
+absl::Status MemoryManager::Adopt(DeviceId id, ChunkId chunk, Bytes size,
+                                  UniqueFd fd) {
+  Device& device = Find(id);
+  METS_ASSIGN_OR_RETURN(fd, device.driver->AdoptChunk(std::move(fd), size));
+  chunks_.Insert(chunk, &device, std::move(fd));
+  return absl::OkStatus();
+}
+
+absl::Status MemoryManager::Adopt(ExtentId extent, Bytes size, UniqueFd fd) {
+  METS_ASSIGN_OR_RETURN(
+      fd, devices_.front().driver->AdoptExtent(std::move(fd), size));
+  extents_.Insert(extent, nullptr, std::move(fd));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> MemoryManager::ChunkDescriptor(ChunkId chunk) const {

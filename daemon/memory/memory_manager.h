@@ -9,6 +9,7 @@
 #include "common/base/ids.h"
 #include "common/device/pool_driver.h"
 #include "daemon/core/ports.h"
+#include "daemon/memory/descriptor_keeper.h"
 #include "daemon/memory/descriptor_table.h"
 #include "daemon/memory/work_queue.h"
 
@@ -25,14 +26,22 @@ struct ManagedDevice {
 // the first device's driver): a big extent delays no chunk. Results are posted
 // to the sink, in the order of the actions of one worker.
 //
-// Thread-safe. The sink is borrowed and must outlive the manager. A driver's
-// error goes to the core as the status of the result. The destructor waits for
-// running calls and releases all memory that is left.
+// Thread-safe. The sink and the keeper are borrowed and must outlive the
+// manager. A driver's error goes to the core as the status of the result. The
+// destructor waits for running calls and releases all memory that is left, but
+// for what the keeper keeps.
 class MemoryManager : public core::MemoryPort, public core::DescriptorSource {
  public:
   // REQUIRES: at least one device, drivers not null.
-  MemoryManager(std::vector<ManagedDevice> devices, core::InputSink& sink);
+  // `keeper` may be null.
+  MemoryManager(std::vector<ManagedDevice> devices, core::InputSink& sink,
+                DescriptorKeeper* keeper = nullptr);
   ~MemoryManager() override;
+
+  // Takes over what an earlier daemon made and the keeper has kept. Errors as
+  // PoolDriver's. REQUIRES: no such chunk or extent exists.
+  absl::Status Adopt(DeviceId device, ChunkId chunk, Bytes size, UniqueFd fd);
+  absl::Status Adopt(ExtentId extent, Bytes size, UniqueFd fd);
 
   void Perform(core::MemoryAction action) override;
 
@@ -53,6 +62,7 @@ class MemoryManager : public core::MemoryPort, public core::DescriptorSource {
   void Destroy(const core::DestroyExtent& action);
 
   core::InputSink& sink_;
+  DescriptorKeeper* const keeper_;
   std::vector<Device> devices_;
   DescriptorTable<ChunkId, Device*> chunks_;
   DescriptorTable<ExtentId, std::nullptr_t> extents_;

@@ -3,7 +3,7 @@
 #define METS_DAEMON_POLICY_EXPECTED_USE_H_
 
 #include "absl/time/time.h"
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_policy.h"
 
 namespace mets::policy {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_policy.h"
 
 namespace mets::policy {
 

@@ -41,7 +41,7 @@ class Builder {
       }
       before = event.time;
       now_ = absl::ToDoubleSeconds(event.time - skipped);
-      Take(event);
+      if (!IsOfFree(i)) Take(event);
     }
     FinishTimes();
     if (program_.ops.empty()) {
@@ -54,6 +54,16 @@ class Builder {
   }
 
  private:
+  // SINGA's recorder notes a write where a block's address is asked for, which
+  // happens behind its last use, to free it.
+  bool IsOfFree(size_t i) const {
+    if (has_ops_ || i + 1 == trace_.events.size()) return false;
+    const Event& event = trace_.events[i];
+    const Event& next = trace_.events[i + 1];
+    return event.kind == EventKind::kWrite && next.kind == EventKind::kFree &&
+           next.id == event.id;
+  }
+
   void Take(const Event& event) {
     switch (event.kind) {
       case EventKind::kBegin:

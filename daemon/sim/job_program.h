@@ -34,9 +34,11 @@ struct JobProgram {
   // Most bytes of allocations below the threshold that live at once. They are
   // kept on the device all the time, as slabs in use would be.
   Bytes small_peak;
-  Bytes peak;                // Of all live bytes, the small ones included.
-  double seconds = 0;        // Of all gaps and ops.
-  double input_seconds = 0;  // Of it, AddInputWork's.
+  Bytes peak;                   // Of all live bytes, the small ones included.
+  double seconds = 0;           // Of all gaps and ops.
+  double input_seconds = 0;     // Of it, AddInputWork's.
+  std::vector<size_t> repeats;  // RepeatProgram: the first op of each time
+                                // but the first.
 };
 
 struct ProgramOptions {
@@ -53,8 +55,9 @@ struct ProgramOptions {
 // What `trace` does. Events between an op's begin and end are that op; ops that
 // overlap follow one another in the order of their beginnings. A trace without
 // ops (of another tool) has one wherever a read follows a write, until the
-// next. A trace without accesses (allocations only) writes a buffer when it is
-// allocated and reads it when it is freed.
+// next; a write right before the free of its block is no use of it. A trace
+// without accesses (allocations only) writes a buffer when it is allocated and
+// reads it when it is freed.
 absl::StatusOr<JobProgram> MakeJobProgram(const trace::Trace& trace,
                                           const ProgramOptions& options);
 

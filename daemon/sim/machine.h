@@ -15,6 +15,8 @@ struct MachineCosts {
   double bus_bytes_per_second = 12e9;  // Each way.
   double message = 30e-6;              // From client to daemon, or back.
   double map = 60e-6;                  // To map or unmap one buffer.
+  // That a client makes for its plan at once, each way (MapDriverInfo::moves).
+  int moves = 2;
 };
 
 // How much slower a device's ops run per byte a second that other processes

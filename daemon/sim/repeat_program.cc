@@ -10,6 +10,7 @@
 namespace mets::sim {
 namespace {
 
+using steps::Access;
 using steps::AccessKind;
 
 constexpr uint32_t kNone = UINT32_MAX;
@@ -34,6 +35,7 @@ class Repeater {
       result_.ops.back().frees.push_back(now_[b]);
     }
     now_ = std::move(next);
+    result_.repeats.push_back(result_.ops.size());
     for (uint32_t b : first_) {
       if (partner_[b] != kNone) continue;
       JobOp op;
@@ -64,7 +66,11 @@ class Repeater {
     const auto is_first = [&](uint32_t b) {
       return std::find(first_.begin(), first_.end(), b) != first_.end();
     };
-    std::vector<bool> taken(program_.buffers.size());
+    // Those that nothing uses are never there.
+    std::vector<bool> taken(program_.buffers.size(), true);
+    for (const JobOp& op : program_.ops) {
+      for (const Access& access : op.accesses) taken[access.buffer] = false;
+    }
     std::vector<uint32_t> replaced;  // Of first_, first freed first.
     for (const JobOp& op : program_.ops) {
       for (uint32_t b : op.frees) {

@@ -43,6 +43,10 @@ void SimClient::Start() {
 }
 
 void SimClient::NextOp() {
+  const size_t repeats = result_.repeats.size();
+  if (repeats < program_.repeats.size() && op_ == program_.repeats[repeats]) {
+    result_.repeats.push_back(world_.now());
+  }
   if (op_ == program_.ops.size()) {
     Finish();
     return;
@@ -151,7 +155,7 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
 }
 
 void SimClient::Ask(std::vector<uint32_t> buffers) {
-  if (request_ || plan_evicts_) return;  // Memory is on its way.
+  if (request_ || plan_evicts_ > 0) return;  // Memory is on its way.
   request_ = RequestId(++last_request_);
   asked_ = world_.now();
   ++result_.requests;
@@ -220,6 +224,7 @@ void SimClient::Finish() {
   result_.gate = gate_.waited();
   result_.slowed = machine_.processor.slowed(session_);
   result_.ended = world_.now();
+  result_.repeats.push_back(world_.now());
   result_.done = true;
   to_core_(core::SessionEnded{session_});
 }

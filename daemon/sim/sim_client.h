@@ -28,6 +28,7 @@ struct JobResult {
   double wait = 0;                // Of it, for answers of the daemon.
   double gate = 0;                // Ops that waited at a closed gate.
   double slowed = 0;              // Ops that others' copies slowed down.
+  std::vector<double> repeats;    // When each time over has ended.
   Bytes evicted, restored;
   int64_t requests = 0;
   Bytes peak;  // Most bytes of it that were on the device.
@@ -166,8 +167,8 @@ class SimClient {
   uint64_t reported_version_ = 0;
   std::map<uint32_t, SlotId> plan_slots_;  // By BufferReport::logical.
   std::deque<uint32_t> to_evict_, to_restore_;
-  bool plan_evicts_ = false;  // A copy for the plan runs.
-  bool plan_restores_ = false;
+  int plan_evicts_ = 0;  // Copies for the plan that are under way.
+  int plan_restores_ = 0;
   JobResult result_;
 };
 

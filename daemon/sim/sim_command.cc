@@ -46,6 +46,7 @@ struct Arguments {
   std::string policy;
   std::string residency;  // A file, or empty.
   double bus_gbps = 12;
+  int moves = MachineCosts().moves;
   ProgramOptions program;
   double input_work = 0;  // Percent.
   int repeat = 1;
@@ -145,6 +146,7 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
                         ParseDeviceMemory(arguments.device_memory, peaks));
   METS_ASSIGN_OR_RETURN(options.policy, PolicyMaker(arguments.policy));
   options.costs.bus_bytes_per_second = arguments.bus_gbps * 1e9;
+  options.costs.moves = arguments.moves;
   options.fixed_quantum = arguments.quantum;
   options.plans = !arguments.no_plans;
   options.interference_bound = arguments.interference_bound;
@@ -206,6 +208,10 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
       ->type_name("SIZE|PERCENT");
   app->add_option("--bus-gbps", arguments->bus_gbps,
                   "The bus, in 10^9 bytes a second each way; default 12")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--moves", arguments->moves,
+                  "Copies that a job makes for its plan at once, each way; "
+                  "default 2, as on GPUs; on host devices 1")
       ->check(CLI::PositiveNumber);
   app->add_option(
          "--policy", arguments->policy,

@@ -1,4 +1,6 @@
-// How a SimClient follows a plan: one copy each way at a time, in order.
+// How a SimClient follows a plan: as many copies each way at a time as the
+// machine says, in order: with two, the bus copies while the next buffer is
+// mapped or the last one unmapped.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +10,7 @@ namespace mets::sim {
 
 void SimClient::On(const core::PlanOrder& order) {
   // What leaves for the plan before, stays.
-  if (plan_evicts_) {
+  if (plan_evicts_ > 0) {
     for (Buffer& buffer : buffers_) {
       if (buffer.phase != Phase::kLeaving || !buffer.by_plan) continue;
       buffer.copy = 0;
@@ -46,16 +48,18 @@ void SimClient::Plan(const steps::PlanMoves& moves) {
 }
 
 void SimClient::PlannedEvictions() {
-  while (!plan_evicts_ && !to_evict_.empty()) {
+  while (plan_evicts_ < machine_.costs.moves && !to_evict_.empty()) {
     const uint32_t b = to_evict_.front();
     to_evict_.pop_front();
     Buffer& buffer = buffers_[b];
     if (buffer.phase != Phase::kResident || buffer.pinned) continue;
     const auto slot = plan_slots_.find(steps_.LogicalOf(b));
     if (slot == plan_slots_.end()) continue;
-    plan_evicts_ = buffer.by_plan = true;
+    ++plan_evicts_;
+    buffer.by_plan = true;
     Leave(b, slot->second, [this, b](bool left) {
-      plan_evicts_ = buffers_[b].by_plan = false;
+      --plan_evicts_;
+      buffers_[b].by_plan = false;
       if (left) {
         idle_.Put(buffers_[b].chunks);
         buffers_[b].chunks.clear();
@@ -69,17 +73,18 @@ void SimClient::PlannedEvictions() {
 
 // Only into memory that the client has, and that no op waits for.
 void SimClient::PlannedRestores() {
-  while (!plan_restores_ && !to_restore_.empty() && !lacks_memory_) {
+  while (plan_restores_ < machine_.costs.moves && !to_restore_.empty() &&
+         !lacks_memory_) {
     const uint32_t b = to_restore_.front();
     Buffer& buffer = buffers_[b];
     if (buffer.phase == Phase::kSwapped) {
       Chunks chunks;
       if (!idle_.Take(buffer.size, &chunks)) return;
 
-      plan_restores_ = true;
+      ++plan_restores_;
       to_restore_.pop_front();
       Restore(b, std::move(chunks), [this] {
-        plan_restores_ = false;
+        --plan_restores_;
         PlannedRestores();
       });
       return;

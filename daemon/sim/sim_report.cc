@@ -1,6 +1,7 @@
 #include "daemon/sim/sim_report.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +13,16 @@ using Json = nlohmann::ordered_json;
 
 double Seconds(const JobResult& result) {
   return result.ended - result.started;
+}
+
+// Of each time that the job did what its trace says.
+std::vector<double> RepeatSeconds(const JobResult& result) {
+  std::vector<double> seconds;
+  double before = result.started;
+  for (double ended : result.repeats) {
+    seconds.push_back(ended - std::exchange(before, ended));
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -44,7 +55,8 @@ std::string ToJson(const SimReport& report) {
                     {"restored_bytes", job.result.restored.count()},
                     {"least_restored_bytes", job.least_restored.count()},
                     {"hump_bytes", job.humps.count()},
-                    {"peak_bytes", job.result.peak.count()}});
+                    {"peak_bytes", job.result.peak.count()},
+                    {"repeat_seconds", RepeatSeconds(job.result)}});
   }
   const Json all = {{"policy", report.policy},
                     {"device_bytes", report.device_memory.count()},

@@ -27,6 +27,7 @@ Json DeviceJson(const core::DeviceStatus& d) {
           {"free", d.free.count()},
           {"cached", d.cached.count()},
           {"resident", d.resident.count()},
+          {"shared", d.shared.count()},
           {"moving", (d.moving + d.draining).count()},
           {"swap_used", d.swap_used.count()},
           {"swap_clean", d.swap_clean.count()},
@@ -61,6 +62,12 @@ Json JobJson(const core::JobStatus& j) {
           {"slowdown", j.slowdown}};
 }
 
+Json ShareJson(const core::ShareStatus& s) {
+  return {{"name", s.name},           {"device", s.device},
+          {"bytes", s.bytes.count()}, {"jobs", s.jobs},
+          {"sessions", s.sessions},   {"payer", s.payer}};
+}
+
 Json SampleJson(const Sample& sample) {
   Json devices = Json::array();
   for (const DevicePoint& p : sample.devices) {
@@ -89,11 +96,13 @@ std::string StatusJson(const Identity& identity, absl::Time now,
       {"policy", status.policy},
       {"devices", Json::array()},
       {"jobs", Json::array()},
+      {"shares", Json::array()},
       {"samples", Json::array()}};
   for (const auto& device : status.devices) {
     json["devices"].push_back(DeviceJson(device));
   }
   for (const auto& job : status.jobs) json["jobs"].push_back(JobJson(job));
+  for (const auto& s : status.shares) json["shares"].push_back(ShareJson(s));
   for (const Sample& sample : samples) {
     json["samples"].push_back(SampleJson(sample));
   }

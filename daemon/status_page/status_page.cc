@@ -13,17 +13,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/job_name.h"
 #include "daemon/status_page/assets.h"
+#include "daemon/status_page/bounded_server.h"
 #include "daemon/status_page/page_json.h"
 #include "daemon/status_page/sampler.h"
 
 namespace mets::status_page {
 namespace {
 
-constexpr size_t kThreads = 4;
 constexpr size_t kMostEvents = 500;
-constexpr int kTimeoutSeconds = 5;
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -51,9 +51,13 @@ absl::string_view HostOf(absl::string_view header) {
 
 bool IsAddress(absl::string_view host) {
   if (host.empty()) return false;
-  if (host.front() == '[') return true;
+  const bool v6 = absl::ConsumePrefix(&host, "[");
+  if (v6 && !absl::ConsumeSuffix(&host, "]")) return false;
   for (char c : host) {
-    if (!absl::ascii_isdigit(c) && c != '.') return false;
+    if (!absl::ascii_isdigit(c) && c != '.' &&
+        !(v6 && (c == ':' || absl::ascii_isxdigit(c)))) {
+      return false;
+    }
   }
   return true;
 }
@@ -112,10 +116,6 @@ class StatusPage::Server {
   using Response = httplib::Response;
 
   void SetUp(const std::string& host) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_read_timeout(kTimeoutSeconds);
-    server_.set_write_timeout(kTimeoutSeconds);
-    server_.set_keep_alive_timeout(kTimeoutSeconds);
     server_.set_payload_max_length(0);
     // The library's default would share the port with another daemon.
     server_.set_socket_options([](socket_t socket) {
@@ -181,7 +181,7 @@ class StatusPage::Server {
   const Clock& clock_;
   const Identity identity_;
   Sampler sampler_;
-  httplib::Server server_;
+  BoundedServer server_;
   std::thread thread_;
 };
 

@@ -11,9 +11,6 @@ using core::DeviceStatus;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr MetricType kGauge = MetricType::Gauge;
-constexpr MetricType kCounter = MetricType::Counter;
-
 Labels LabelsOf(const DeviceStatus& device) { return {{"device", device.id}}; }
 
 constexpr Metric<DeviceStatus> kMetrics[] = {

@@ -13,9 +13,6 @@ using core::JobStatus;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr MetricType kGauge = MetricType::Gauge;
-constexpr MetricType kCounter = MetricType::Counter;
-
 Labels LabelsOf(const JobStatus& job) {
   return {{"device", job.device}, {"job", job.name}};
 }
@@ -90,11 +87,13 @@ constexpr Metric<JobStatus> kCounters[] = {
      kCounter, [](const JobStatus& j) { return Value(j.totals.step_time); }},
 };
 
+// Only jobs that have waited: of all that is shown this is the longest.
 MetricFamily Waits(const std::vector<JobStatus>& jobs) {
   MetricFamily family = MakeFamily(
       "mets_wait_seconds", "How long requests for memory waited that had to",
       MetricType::Histogram);
   for (const JobStatus& job : jobs) {
+    if (job.wait_times.count() == 0) continue;
     AddHistogram(LabelsOf(job), job.wait_times, &family);
   }
   return family;

@@ -17,6 +17,9 @@
 
 namespace mets::telemetry {
 
+inline constexpr auto kGauge = prometheus::MetricType::Gauge;
+inline constexpr auto kCounter = prometheus::MetricType::Counter;
+
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
 // One metric of rows: its name, its help text, what it is, and how its value is

@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
-#include "daemon/transport/to_client.h"
+#include "daemon/transport/sessions/to_client.h"
 
 namespace mets::transport {
 namespace {

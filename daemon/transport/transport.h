@@ -13,14 +13,14 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "daemon/core/ports.h"
-#include "daemon/transport/admin_service.h"
-#include "daemon/transport/event_streams.h"
-#include "daemon/transport/fd_server.h"
-#include "daemon/transport/recordings.h"
-#include "daemon/transport/session_registry.h"
-#include "daemon/transport/session_service.h"
-#include "daemon/transport/socket_acceptor.h"
-#include "daemon/transport/socket_files.h"
+#include "daemon/transport/admin/admin_service.h"
+#include "daemon/transport/admin/event_streams.h"
+#include "daemon/transport/admin/recordings.h"
+#include "daemon/transport/sessions/session_registry.h"
+#include "daemon/transport/sessions/session_service.h"
+#include "daemon/transport/sockets/fd_server.h"
+#include "daemon/transport/sockets/socket_acceptor.h"
+#include "daemon/transport/sockets/socket_files.h"
 
 namespace mets::transport {
 

@@ -32,6 +32,18 @@ TEST_F(ChunkStoreTest, FillsASizeExactly) {
   EXPECT_EQ(store_.idle_bytes(), KiB(320));
 }
 
+TEST_F(ChunkStoreTest, FillsASizeWithSomewhatMoreWhereItMay) {
+  store_.AddIdle({Held(MiB(4)), Held(MiB(4)), Held(MiB(1))});
+  ChunkSet chunks;
+  EXPECT_FALSE(store_.TakeUpTo(MiB(6), MiB(7), &chunks));
+  EXPECT_TRUE(store_.TakeUpTo(MiB(4) + KiB(64), MiB(5), &chunks));
+  EXPECT_EQ(TotalSize(chunks), MiB(5));
+  EXPECT_EQ(store_.idle_bytes(), MiB(4));
+  chunks.clear();
+  EXPECT_TRUE(store_.TakeUpTo(MiB(4), MiB(5), &chunks));
+  EXPECT_EQ(TotalSize(chunks), MiB(4)) << "exactly, where it can";
+}
+
 TEST_F(ChunkStoreTest, GivesSmallIdleChunksFirst) {
   store_.AddIdle({Held(MiB(4)), Held(KiB(64)), Held(KiB(64))});
   EXPECT_THAT(store_.TakeIdle(KiB(100)), SizeIs(2));

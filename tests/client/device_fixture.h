@@ -15,14 +15,18 @@
 
 namespace mets::client {
 
-// A pool of 64 MiB. `gated`: as of a program that announces no ops.
+// A pool of 64 MiB. `gated`: as of a program that announces no ops. `phantom`:
+// see DeviceOptions.
 class DeviceFixture : public testing::Test {
  protected:
-  explicit DeviceFixture(bool gated) {
+  explicit DeviceFixture(bool gated, Bytes phantom = Bytes()) {
     auto driver = HostMapDriver::Create(HostMapOptions{GiB(16)});
     METS_CHECK_OK(driver);
+    begin_ = (*driver)->region_begin();
+    end_ = (*driver)->region_end();
     DeviceOptions options{"host0", "host", MiB(64), Bytes(), absl::Seconds(10)};
     options.gated = gated;
+    options.phantom = phantom;
     auto device =
         Device::Create(uplink_, *std::move(driver), std::move(options));
     METS_CHECK_OK(device);
@@ -97,6 +101,8 @@ class DeviceFixture : public testing::Test {
     while (!device_->gate().Waited()) absl::SleepFor(absl::Microseconds(100));
   }
 
+  char* begin_;  // Of the device's addresses.
+  char* end_;
   FakeUplink uplink_{MiB(64)};
   std::unique_ptr<Device> device_;
   std::map<char*, v1::Slot> slots_;

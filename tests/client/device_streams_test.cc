@@ -1,6 +1,9 @@
 // When memory that a program's streams still use may be used again or leave.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "absl/time/clock.h"
 #include "common/device/host/host_map_driver.h"
 #include "tests/client/device_streams_fixture.h"
 
@@ -143,6 +146,91 @@ TEST_F(DeviceStreamsTest, ARangeIsTakenApartAfterTheWorkOnIt) {
   device_->Free(a, s_);
   device_->Free(b);
   EXPECT_TRUE(WaitsFor(s_, [&] { Alloc(nullptr, 2 * kSize); }));
+}
+
+TEST_F(DeviceStreamsTest, ARangeIsTakenApartForItsStreamWithoutWaiting) {
+  device_->SetLimits(Bytes(), true);
+  uplink_.set_pool(2 * kSize);
+  char* a = Alloc(s_);
+  char* b = Alloc(s_);
+  Write(a, kSize, 1, s_);
+  Write(b, kSize, 2, s_);
+  device_->Free(a, s_);
+  device_->Free(b, s_);
+  char* both = Alloc(s_, 2 * kSize);
+  Write(both, 2 * kSize, 3, s_);
+  EXPECT_TRUE(HeldUp(s_));
+  fake_cuda::Release(s_);
+  EXPECT_TRUE(Holds(both, 2 * kSize, 3));
+}
+
+TEST_F(DeviceStreamsTest, WhatIsTakenApartKeepsItsStreamsToTheEnd) {
+  device_->SetLimits(Bytes(), true);
+  uplink_.set_pool(2 * kSize);
+  char* a = Alloc(s_);
+  char* b = Alloc(s_);
+  Write(a, kSize, 1, s_);
+  device_->Free(a, s_);
+  device_->Free(b, s_);
+  char* half = Alloc(s_, MiB(4));  // The rest of a range is idle now.
+  EXPECT_TRUE(WaitsFor(s_, [&] { device_->Trim(2 * kSize, 1); }));
+  device_->Free(half, s_);
+}
+
+TEST_F(DeviceStreamsTest, LaterWorkOnAStreamIsNotWaitedFor) {
+  device_->SetLimits(Bytes(), true);
+  char* a = Alloc(s_);
+  char* b = Alloc(s_);
+  Write(a, kSize, 1, s_);
+  Write(b, kSize, 5, s_);
+  device_->Free(a, s_);
+  absl::SleepFor(absl::Milliseconds(2));  // Marks are not made at once again.
+  device_->Free(Alloc(s_), s_);
+  fake_cuda::Release(s_);
+  fake_cuda::Occupy(s_);  // The program goes on.
+  EXPECT_EQ(Evict(b, uplink_.NewSlot(*device_, kSize)),
+            v1::BUFFER_OUTCOME_DONE);
+  device_->Trim(kSize, 1);
+  EXPECT_TRUE(HeldUp(s_));
+  fake_cuda::Release(s_);
+  EXPECT_TRUE(Holds(b, kSize, 5));
+}
+
+TEST_F(DeviceStreamsTest, WorkOfTheTimeWhenABufferWasHeldIsWaitedFor) {
+  device_->SetLimits(Bytes(), true);
+  char* a = Alloc(s_);
+  Write(a, kSize, 1, s_);
+  fake_cuda::Release(s_);
+  ASSERT_TRUE(device_->SetMobility(a, Mobility::kHeld).ok());
+  absl::SleepFor(absl::Milliseconds(2));
+  device_->Free(Alloc(s_), s_);  // A mark.
+  fake_cuda::Occupy(s_, [=] { std::memset(a, 7, kSize.count()); });
+  ASSERT_TRUE(device_->SetMobility(a, Mobility::kMovable).ok());
+  const v1::Slot slot = uplink_.NewSlot(*device_, kSize);
+  EXPECT_TRUE(WaitsFor(
+      s_, [&] { EXPECT_EQ(Evict(a, slot), v1::BUFFER_OUTCOME_DONE); }));
+  EXPECT_TRUE(Holds(a, kSize, 7));
+}
+
+TEST_F(DeviceStreamsTest, OnlyARecordedStepsOpsAreTimedToTheEndOfTheirWork) {
+  char* weights = Alloc(s_);
+  const auto step = [&] {  // Waits for the work of how many ops.
+    const int looks = fake_cuda::Calls("cuEventQuery");
+    for (int op = 0; op < 4; ++op) {
+      char* a = Alloc(s_, kSize * (1 + op));
+      const mets_access accesses[] = {{weights, 0, METS_READ},
+                                      {a, 0, METS_WRITE}};
+      Op* begun = nullptr;
+      METS_CHECK_OK(device_->BeginOp(accesses, 2, 0, &begun, s_));
+      device_->EndOp(begun, s_);
+      device_->Free(a, s_);
+    }
+    return fake_cuda::Calls("cuEventQuery") - looks;
+  };
+  int most = 0, last = 0;
+  for (int i = 0; i < 100; ++i) most = std::max(most, last = step());
+  EXPECT_GE(most, 4);
+  EXPECT_EQ(last, 0);
 }
 
 TEST_F(DeviceStreamsTest, HostDevicesHaveNoProgramStreams) {

@@ -329,6 +329,17 @@ TEST_F(DeviceTest, TrimGivesTheOldestCachedMemoryBack) {
   EXPECT_TRUE(uplink_.used().is_zero());
 }
 
+TEST_F(DeviceTest, WhatIsCachedAgainAfterATrimIsReportedAgain) {
+  device_->Free(Alloc(MiB(4)));
+  EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));
+  EXPECT_FALSE(device_->ReportChanges(ReportScope::kAll));
+  // The trim and what comes behind it lie between two reports; metsd has taken
+  // the trim off what the last one said.
+  device_->Trim(MiB(4), 5);
+  device_->Free(Alloc(MiB(4)));
+  EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));
+}
+
 TEST_F(DeviceTest, ATightDeviceRebuildsRangesFromTheCache) {
   device_->SetLimits(Bytes(), true);
   char* a = Alloc(MiB(2));
@@ -370,6 +381,19 @@ TEST_F(DeviceTest, OpsOfUnknownNeedTakeTheTokenOnATightDevice) {
   EXPECT_EQ(uplink_.tokens(), 0);
 }
 
+TEST_F(DeviceTest, OnlyAnOpWithinAnotherSharesItsToken) {
+  device_->SetLimits(Bytes(), true);
+  Op* outer = Begin({}, METS_UNKNOWN);
+  Op* inner = Begin({}, METS_UNKNOWN);
+  std::thread([this] { End(Begin({}, METS_UNKNOWN)); }).join();
+  const std::vector<uint64_t> ops = uplink_.token_ops();
+  ASSERT_EQ(ops.size(), 3u);
+  EXPECT_EQ(ops[1], ops[0]);
+  EXPECT_NE(ops[2], ops[0]);
+  End(inner);
+  End(outer);
+}
+
 TEST_F(DeviceTest, AnOpThatOutgrowsItsReservationTakesTheToken) {
   char* a = Alloc(MiB(32));
   char* b = Alloc(MiB(32));
@@ -391,12 +415,12 @@ TEST_F(DeviceTest, AFaultBringsTheBufferBackAndHoldsIt) {
   char* a = Alloc(MiB(2));
   a[9] = 4;
   ASSERT_EQ(Evict(a), v1::BUFFER_OUTCOME_DONE);
-  EXPECT_TRUE(device_->ServeFault(a + 9));
+  EXPECT_TRUE(device_->ServeFault(a + 9, Access()));
   EXPECT_EQ(a[9], 4);
   EXPECT_EQ(Stats().unobserved_accesses_total, 1u);
   EXPECT_EQ(Info(a).mobility, METS_HELD);
   EXPECT_EQ(Evict(a), v1::BUFFER_OUTCOME_SKIPPED);
-  EXPECT_FALSE(device_->ServeFault(a + GiB(1).count()));
+  EXPECT_FALSE(device_->ServeFault(a + GiB(1).count(), Access()));
 }
 
 TEST_F(DeviceTest, ANewEpochLeavesOrphansThatShrink) {

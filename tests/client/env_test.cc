@@ -15,9 +15,9 @@ using testing::StartsWith;
 class EnvTest : public testing::Test {
  protected:
   ~EnvTest() override {
-    for (const char* name :
-         {"METS_RUN_DIR", "METS_JOB", "METS_LIMIT", "METS_GUARANTEE",
-          "METS_PRIORITY", "METS_WEIGHT", "METS_WAIT"}) {
+    for (const char* name : {"METS_RUN_DIR", "METS_JOB", "METS_LIMIT",
+                             "METS_GUARANTEE", "METS_PRIORITY", "METS_WEIGHT",
+                             "METS_WAIT", "METS_PHANTOM_EVICTION"}) {
       unsetenv(name);
     }
   }
@@ -31,6 +31,7 @@ TEST_F(EnvTest, ReadsEveryVariable) {
   setenv("METS_PRIORITY", "-3", 1);
   setenv("METS_WEIGHT", "4", 1);
   setenv("METS_WAIT", "90s", 1);
+  setenv("METS_PHANTOM_EVICTION", "4KiB", 1);
   const auto settings = ReadSettings(nullptr);
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->run_dir, "/tmp/x");
@@ -40,6 +41,7 @@ TEST_F(EnvTest, ReadsEveryVariable) {
   EXPECT_EQ(settings->priority, -3);
   EXPECT_EQ(settings->weight, 4);
   EXPECT_EQ(settings->wait, absl::Seconds(90));
+  EXPECT_EQ(settings->phantom, KiB(4));
 }
 
 TEST_F(EnvTest, OptionsComeFirst) {

@@ -50,12 +50,12 @@ class FakeUplink : public Uplink {
 
   absl::StatusOr<Grant> Acquire(Device& device,
                                 const std::vector<Bytes>& ranges,
-                                absl::Time deadline, WaitMode mode) override {
+                                absl::Time deadline, Waiting waiting) override {
     if (away && deadline == absl::InfinitePast()) {
       return absl::UnavailableError("the fake daemon is away");
     }
     away = false;
-    const bool overdraft = mode != WaitMode::kPlain;
+    const bool overdraft = waiting.mode != WaitMode::kPlain;
     Bytes need;
     for (Bytes range : ranges) need += range;
     for (;;) {
@@ -83,7 +83,7 @@ class FakeUplink : public Uplink {
       grant->generation = generation_;
       absl::MutexLock lock(&mutex_);
       ++tokens_;
-      ++tokens_taken_;
+      token_ops_.push_back(waiting.op);
     }
     return grant;
   }
@@ -152,9 +152,11 @@ class FakeUplink : public Uplink {
     absl::MutexLock lock(&mutex_);
     return tokens_;
   }
-  int tokens_taken() {
+  int tokens_taken() { return static_cast<int>(token_ops().size()); }
+  // Whose they were, in order.
+  std::vector<uint64_t> token_ops() {
     absl::MutexLock lock(&mutex_);
-    return tokens_taken_;
+    return token_ops_;
   }
   int acquires() {
     absl::MutexLock lock(&mutex_);
@@ -208,7 +210,7 @@ class FakeUplink : public Uplink {
   absl::Mutex mutex_;
   Bytes used_;
   int tokens_ = 0;
-  int tokens_taken_ = 0;
+  std::vector<uint64_t> token_ops_;
   int acquires_ = 0;
   uint64_t last_chunk_ = 0;
   std::map<uint64_t, bool> held_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace mets::client {
 namespace {
@@ -17,7 +18,12 @@ using testing::ElementsAre;
 // What would move bytes: says what it was told, and can be held up.
 class PlanRunnerTest : public testing::Test {
  protected:
-  PlanRunnerTest() {
+  explicit PlanRunnerTest(int moves = 1)
+      : runner_({[this](uint64_t b, const v1::Slot& s) { Evict(b, s); },
+                 [this](uint64_t b, absl::FunctionRef<void()> has_memory) {
+                   return Restore(b, has_memory);
+                 }},
+                moves) {
     v1::Plan plan;
     for (uint32_t logical : {1, 2, 3}) {
       v1::PlanSlot* slot = plan.add_slots();
@@ -31,14 +37,22 @@ class PlanRunnerTest : public testing::Test {
     absl::MutexLock lock(&mutex_);
     log_.push_back(absl::StrCat("evict ", buffer, " to ", slot.slot_id()));
     ++evicting_;
-    mutex_.Await(absl::Condition(&evictions_may_end_));
+    const auto may_end = [&] {
+      return evictions_may_end_ || buffer == only_ends_;
+    };
+    mutex_.Await(absl::Condition(&may_end));
     --evicting_;
   }
-  bool Restore(uint64_t buffer) {
+  bool Restore(uint64_t buffer, absl::FunctionRef<void()> has_memory) {
     absl::MutexLock lock(&mutex_);
     log_.push_back(
         absl::StrCat(memory_ ? "restore " : "no memory for ", buffer));
-    return memory_;
+    if (!memory_) return false;
+    mutex_.Unlock();
+    has_memory();
+    mutex_.Lock();
+    mutex_.Await(absl::Condition(&restores_may_end_));
+    return true;
   }
 
   void Set(bool* what, bool value) {
@@ -57,9 +71,15 @@ class PlanRunnerTest : public testing::Test {
   std::vector<std::string> log_;
   int evicting_ = 0;
   bool evictions_may_end_ = true;
+  uint64_t only_ends_ = 0;  // This one's eviction may, at least.
+  bool restores_may_end_ = true;
   bool memory_ = true;
-  PlanRunner runner_{{[this](uint64_t b, const v1::Slot& s) { Evict(b, s); },
-                      [this](uint64_t b) { return Restore(b); }}};
+  PlanRunner runner_;
+};
+
+class TwoMovesTest : public PlanRunnerTest {
+ protected:
+  TwoMovesTest() : PlanRunnerTest(2) {}
 };
 
 TEST_F(PlanRunnerTest, BuffersGoToTheSlotsOfTheirLogicalBuffers) {
@@ -173,6 +193,54 @@ TEST_F(PlanRunnerTest, ADemandDoesNotWaitForEvictionsOfAPlanThatHasEnded) {
   }
   runner_.Stop();
   EXPECT_THAT(log_, ElementsAre("evict 11 to 101"));
+}
+
+TEST_F(TwoMovesTest, TwoMovesEachWayAreUnderWayAtATime) {
+  Set(&evictions_may_end_, false);
+  Set(&restores_may_end_, false);
+  runner_.Post({{{11, 1}, {12, 2}, {13, 3}}, {14, 15, 16}});
+  EXPECT_THAT(Log(4), testing::UnorderedElementsAre(
+                          "evict 11 to 101", "evict 12 to 102", "restore 14",
+                          "restore 15"));
+  Set(&evictions_may_end_, true);
+  Set(&restores_may_end_, true);
+  Log(6);
+  runner_.Stop();
+}
+
+TEST_F(TwoMovesTest, NoRestorePassesOneThatHasNoMemory) {
+  Set(&memory_, false);
+  runner_.Post({{}, {11, 12}});
+  Log(1);
+  runner_.SomethingChanged();
+  Log(2);
+  runner_.Stop();
+  EXPECT_THAT(log_, ElementsAre("no memory for 11", "no memory for 11"));
+}
+
+TEST_F(TwoMovesTest, ADemandWaitsForTheEarlierOfTwoEvictions) {
+  Set(&evictions_may_end_, false);
+  runner_.Post({{{11, 1}}, {}});
+  Log(1);
+  PlanRunner::Demand demand(runner_);
+  runner_.Post({{{12, 2}}, {}});
+  Log(2);
+  std::thread ender([this] {
+    {
+      absl::MutexLock lock(&mutex_);
+      only_ends_ = 12;  // The later one.
+    }
+    absl::SleepFor(absl::Milliseconds(50));
+    Set(&evictions_may_end_, true);
+  });
+  while (demand.AwaitEviction()) {
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_EQ(evicting_, 0);
+  }
+  ender.join();
+  runner_.Stop();
 }
 
 }  // namespace

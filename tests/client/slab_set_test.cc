@@ -35,9 +35,7 @@ class SlabSetTest : public testing::Test {
     if (!room.found()) return nullptr;
     return slabs_.Allocate(room, bytes, align, Mobility::kMovable);
   }
-  void Free(Slab* slab, char* address) {
-    slabs_.Free(slab, slab->SlotOf(address));
-  }
+  void Free(Slab* slab, char* address) { slabs_.Free(slab, address); }
 
   std::vector<std::unique_ptr<Memory>> memory_;
   SlabSet slabs_{KiB(64)};
@@ -148,7 +146,7 @@ TEST_F(SlabSetTest, WorkOfOtherStreamsIsOwedUntilItIsSettled) {
     const char* address =
         slabs_.Allocate(slabs_.FindRoom(Mobility::kMovable, 64, 0, s), 64, 0,
                         Mobility::kMovable);
-    slabs_.Free(slab, slab->SlotOf(address), used_on);
+    slabs_.Free(slab, address, used_on);
   };
   free(1);
   EXPECT_EQ(slab->debt().others, 0u) << "its own";
@@ -168,7 +166,7 @@ TEST_F(SlabSetTest, TheLeastMobileAllocationHoldsTheSlab) {
   const int64_t slot = slab->SlotOf(Allocate(64));
   slab->SetMobility(slot, Mobility::kHeld);
   EXPECT_EQ(slab->mobility(), Mobility::kHeld);
-  slabs_.Free(slab, slot);
+  slabs_.Free(slab, slab->AddressOf(slot));
   EXPECT_EQ(slab->mobility(), Mobility::kMovable);
 }
 

@@ -16,7 +16,8 @@ namespace {
 struct Training {
   static constexpr int kSizes = 6500;
 
-  explicit Training(int layers) : layers(layers) {
+  explicit Training(int layers, bool starts = true) : layers(layers) {
+    if (starts) watch.Start([](StepWatch::AddLive) {});
     for (int i = 0; i < layers; ++i) {
       weights.push_back(++last_buffer);
       watch.Alloc(last_buffer, MiB(1 + i % kSizes), nullptr);
@@ -79,7 +80,7 @@ TEST(StepWatchTest, ProgramIsSentOnceAndThenOneSmallDigestASecond) {
   Training training(25);  // 50 ms a step.
   std::vector<v1::ClientMessage> sent = training.Run(40);
   ASSERT_EQ(CountPrograms(sent), 1);
-  const v1::StepProgram& program = sent[0].step_program();
+  const v1::StepProgram program = sent[0].step_program();
   EXPECT_EQ(program.device(), "host0");
   EXPECT_TRUE(program.last());
   EXPECT_EQ(program.ops_size(), 50);
@@ -121,6 +122,26 @@ TEST(StepWatchTest, NothingIsSentWithoutAStepOrWithoutOps) {
   training.watch.Report(training.now);
   training.now += absl::Seconds(100);
   EXPECT_TRUE(training.watch.Report(training.now).empty());
+}
+
+TEST(StepWatchTest, WhatLivesAtTheStartIsKnownAndWhatHasGoneIsNot) {
+  Training training(25, /*starts=*/false);
+  training.watch.Free(training.weights[24]);
+  training.watch.Start([&](StepWatch::AddLive add) {
+    for (int i = 0; i < 24; ++i) add(training.weights[i], MiB(1 + i));
+  });
+  // A thread that had allocated it comes late.
+  training.watch.Alloc(training.weights[0], MiB(1), nullptr);
+  const std::vector<v1::ClientMessage> sent = training.Run(40);
+  ASSERT_EQ(CountPrograms(sent), 1);
+  EXPECT_EQ(sent[0].step_program().buffer_bytes_size(), 24 + 25);
+  for (int i = 0; i < 24; ++i) {
+    const uint32_t logical = training.watch.LogicalOf(training.weights[i]);
+    ASSERT_GT(logical, 0);
+    EXPECT_EQ(sent[0].step_program().buffer_bytes(logical - 1),
+              MiB(1 + i).count());
+  }
+  EXPECT_EQ(training.watch.LogicalOf(training.weights[24]), 0);
 }
 
 TEST(StepWatchTest, LogicalBuffersAreThoseOfTheProgramThatWasSent) {

@@ -135,6 +135,30 @@ TEST_F(StreamTableTest, OnlyTheStreamsOfTheSetAreWaitedFor) {
   EXPECT_EQ(driver_.waits(b.handle), 1);
 }
 
+TEST_F(StreamTableTest, WorkOfAnEarlierMomentIsWaitedForAtTheNextMark) {
+  const Stream a = Find(1), b = Find(2);
+  const StreamTable::Moment before = streams_.moment();
+  streams_.Mark();
+  EXPECT_EQ(driver_.TakeRecorded(),
+            (std::set<StreamHandle>{a.handle, b.handle}));
+  EXPECT_TRUE(streams_.Wait(a.bit | b.bit, before).ok());
+  streams_.Order(b, a.bit, before);
+  EXPECT_EQ(driver_.waits(b.handle), 1);
+  EXPECT_TRUE(driver_.TakeRecorded().empty()) << "the mark's fences do";
+  EXPECT_TRUE(streams_.Wait(a.bit, streams_.moment()).ok());
+  EXPECT_EQ(driver_.TakeRecorded(), std::set<StreamHandle>{a.handle});
+  EXPECT_TRUE(streams_.Wait(a.bit).ok());
+  EXPECT_EQ(driver_.TakeRecorded(), std::set<StreamHandle>{a.handle});
+}
+
+TEST_F(StreamTableTest, MarksAreNotMadeAgainAtOnce) {
+  Find(1);
+  for (int i = 0; i < 1000; ++i) streams_.Mark();
+  const StreamTable::Moment many = streams_.moment();
+  EXPECT_GE(many, 1u);
+  EXPECT_LT(many, 1000u);
+}
+
 TEST_F(StreamTableTest, ThreadsFindTheSameStreams) {
   constexpr int kThreads = 4, kStreams = 80;
   std::vector<std::vector<Stream>> found(kThreads);

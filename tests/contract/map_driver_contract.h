@@ -77,6 +77,26 @@ TEST_P(MapDriverContract, ContentsSurviveUnmapAndMapElsewhere) {
   ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
 }
 
+TEST_P(MapDriverContract, ARangeThatIsUnmappedLaterGivesItsChunksAtOnce) {
+  const StreamHandle stream = *map_->CreateStream();
+  const Buffer b = MakeBuffer({large_, small_});
+  const Buffer c = {Reserve(b.size), b.size, b.chunks};
+  const std::string bytes = Fill(b, 4);
+  const absl::StatusOr<Fence> fence = map_->Record(stream);
+  ASSERT_TRUE(fence.ok()) << fence.status();
+  ASSERT_TRUE(map_->UnmapAfter({*fence}, b.range, b.chunks).ok());
+  ASSERT_TRUE(map_->Map(c.range, c.chunks).ok());
+  EXPECT_EQ(Read(c), bytes);
+  EXPECT_TRUE(absl::IsInvalidArgument(map_->Unmap(b.range, b.chunks)));
+  // The first range is not ours any more.
+  ASSERT_TRUE(map_->UnmapAfter({}, c.range, c.chunks).ok());
+  const absl::StatusOr<char*> again = map_->ReserveRange(b.size);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(*again == b.range || *again == c.range);
+  map_->ReleaseRange(*again, b.size);
+  map_->DestroyStream(stream);
+}
+
 TEST_P(MapDriverContract, ChunksLieInTheOrderGiven) {
   Buffer b = MakeBuffer({small_, small_});
   const std::string bytes = Fill(b, 2);

@@ -163,6 +163,18 @@ TEST_P(PoolDriverContract, ExtentHasItsBlocks) {
   EXPECT_TRUE(absl::IsInvalidArgument(pool_->CreateExtent(Bytes()).status()));
 }
 
+TEST_P(PoolDriverContract, ExtentOfAnEarlierDaemonIsAdopted) {
+  absl::StatusOr<UniqueFd> extent = pool_->CreateExtent(MiB(3));
+  ASSERT_TRUE(extent.ok()) << extent.status();
+  const auto adopt = [this](int fd, Bytes size) {
+    return pool_->AdoptExtent(UniqueFd(dup(fd)), size).status();
+  };
+  EXPECT_TRUE(adopt(extent->get(), MiB(3)).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(adopt(extent->get(), MiB(2))));
+  const UniqueFd other(open("/dev/null", O_RDWR | O_CLOEXEC));
+  EXPECT_TRUE(absl::IsInvalidArgument(adopt(other.get(), MiB(3))));
+}
+
 }  // namespace mets
 
 #endif  // METS_TESTS_CONTRACT_POOL_DRIVER_CONTRACT_H_

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 import unittest
 
 import harness
@@ -186,6 +187,26 @@ class Decisions(unittest.TestCase):
         done = daemon.ctl("trace", "nobody", str(file), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(json.loads(file.read_text())["traceEvents"], trace)
+
+    def test_a_trace_ends_with_its_job(self):
+        daemon = self.start()
+        job = daemon.run("a", [STEPPER, "--hints", "--steps", 100000])
+        self.addCleanup(lambda: (job.kill(), job.wait()))
+        harness.wait_for(lambda: (found := daemon.job("a"))
+                         and found["resident_bytes"] > 0, 60, "it has memory")
+        file = pathlib.Path(daemon.run_dir, "a.json")
+        metsctl = [harness.BIN / "metsctl", "--run-dir", daemon.run_dir]
+        trace = subprocess.Popen([*metsctl, "trace", "a", file],
+                                 stdout=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        job.kill()
+        said, _ = trace.communicate(timeout=30)
+        self.assertIn("events; open it at", said)
+        # Of a job that has ended, what the log has.
+        daemon.ctl("trace", "a", str(file))
+        names = {e["name"] for e in
+                 json.loads(file.read_text())["traceEvents"]}
+        self.assertIn("process_name", names)
 
     def test_unknown_jobs_are_said_to_be_so(self):
         daemon = self.start()

@@ -51,13 +51,19 @@ class Daemon:
     def start(self):
         log = pathlib.Path(self.run_dir, "metsd.log")
         with open(log, "w") as out:
-            self.process = subprocess.Popen(
-                [BIN / "metsd", "--run-dir", self.run_dir, *self._args],
-                stdout=out, stderr=out)
+            self.process = self._spawn(
+                [BIN / "metsd", "--run-dir", self.run_dir, *self._args], out)
         wait_for(lambda: "ready" in log.read_text()
                  or self.process.poll() is not None, 30, "metsd is ready")
         if self.process.poll() is not None:
             raise AssertionError(f"metsd ended: {log.read_text()}")
+
+    def _spawn(self, command, out):
+        return subprocess.Popen(command, stdout=out, stderr=out)
+
+    def log(self):
+        """What the present metsd has said."""
+        return pathlib.Path(self.run_dir, "metsd.log").read_text()
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -65,14 +71,26 @@ class Daemon:
 
     def metrics_address(self):
         """HOST:PORT, as its `ready` line says."""
-        log = pathlib.Path(self.run_dir, "metsd.log").read_text()
-        return re.findall(r"metrics http://(127\.0\.0\.1:\d+)/", log)[-1]
+        return re.findall(r"metrics http://(127\.0\.0\.1:\d+)/", self.log())[-1]
 
     def status(self):
         return json.loads(self.ctl("status", "--json").stdout)
 
     def device(self):
         return self.status()["devices"][0]
+
+    def wait_until_unused(self, seconds=10):
+        """Until nobody has any of the first device's memory or swap space: metsd
+        ends a session when it sees its connection closed, which is some time
+        after the process has ended."""
+        seen = {}
+
+        def unused():
+            seen.update(self.device())
+            return (seen["resident_bytes"] == seen["swap_used_bytes"] == 0
+                    and seen["free_bytes"] == self.pool)
+
+        wait_for(unused, seconds, seen)
 
     def job(self, name):
         for job in self.status()["jobs"]:
@@ -135,38 +153,39 @@ def wait_until_training(process, seconds=300):
              or process.poll() is not None, seconds, "the training runs")
 
 
-def _chunks_by_descriptor(pid):
+def _memory_by_descriptor(pid, name):
     for fd in os.scandir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
-            if os.readlink(fd.path).startswith("/memfd:mets-chunk"):
+            if os.readlink(fd.path).startswith(f"/memfd:{name}"):
                 yield os.stat(fd.path)
 
 
-def _chunks_by_mapping(pid):
+def _memory_by_mapping(pid, name):
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
-            if "/memfd:mets-chunk" in line:
+            if f"/memfd:{name}" in line:
                 with contextlib.suppress(FileNotFoundError):
                     yield os.stat(f"/proc/{pid}/map_files/{line.split()[0]}")
 
 
-def _chunks(pids):
-    """Allocated bytes of each chunk memfd, by inode, from its blocks."""
+def _memory(pids, name):
+    """Allocated bytes of each memfd of that name, by inode, from its blocks."""
     bytes_of = {}
     for pid in pids:
-        for chunks in (_chunks_by_descriptor, _chunks_by_mapping):
+        for memory in (_memory_by_descriptor, _memory_by_mapping):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError,
                                      PermissionError):
-                for stat in chunks(pid):
+                for stat in memory(pid, name):
                     bytes_of[stat.st_ino] = stat.st_blocks * 512
     return bytes_of
 
 
-def chunk_bytes(pids):
-    """Allocated bytes of all chunk memfds that the processes held or mapped at
-    one moment, each inode once. Needs root for what is only mapped.
+def memory_bytes(pids, name):
+    """Allocated bytes of all memfds of that name ("mets-chunk", "mets-extent")
+    that the processes held or mapped at one moment, each inode once. Needs root
+    for what is only mapped.
 
-    Looking takes a while, in which chunks come and go: those that were there in
+    Looking takes a while, in which they come and go: those that were there in
     two looks, one after the other, were all there between them."""
-    first, second = _chunks(pids), _chunks(pids)
+    first, second = _memory(pids, name), _memory(pids, name)
     return sum(second[inode] for inode in first.keys() & second.keys())

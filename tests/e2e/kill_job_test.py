@@ -34,11 +34,7 @@ class KillJob(unittest.TestCase):
                 tries += 1
             if survivor is not None:
                 self.check(survivor, f"{out}/survivor", alone)
-            harness.wait_for(
-                lambda: daemon.device()["resident_bytes"] == 0
-                and daemon.device()["swap_used_bytes"] == 0
-                and daemon.device()["free_bytes"] == pool, 2,
-                f"the ledger balances: {daemon.device()}")
+            daemon.wait_until_unused(2)
 
     def kill_one(self, daemon, rng, forks):
         """Starts a victim that uses 60 % of the pool, kills it."""

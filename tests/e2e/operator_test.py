@@ -95,6 +95,51 @@ class Operator(unittest.TestCase):
         self.daemon.ctl("undrain", "host0")
         self.start("b")
 
+    def test_what_operators_have_said_outlives_metsd(self):
+        job, other = self.start("a"), self.start("b")
+        self.pause("a")
+        self.daemon.ctl("drain", "host0")
+        self.daemon.ctl("limit", "b", "128MiB")
+        state = pathlib.Path(self.daemon.run_dir, "state.json")
+        harness.wait_for(lambda: json.loads(state.read_text())["operator"]
+                         ["jobs"][1:], 5, "it is written down")
+        self.daemon.kill()
+        self.daemon.start()
+        goes_on(other)
+        self.assertTrue(self.daemon.device()["drained"])
+        self.assertEqual(self.daemon.job("b")["limit_bytes"], 128 * MIB)
+        harness.wait_for(lambda: not self.daemon.job("a")["gate_open"], 10,
+                         "a is back")
+        self.assertTrue(self.daemon.job("a")["paused"])
+        before, reached = steps(job), steps(other) + 20
+        harness.wait_for(lambda: steps(other) >= reached, 30, "b computes")
+        self.assertLessEqual(steps(job), before + 1)
+        self.daemon.ctl("resume", "a")
+        goes_on(job)
+
+    def test_a_drained_device_is_so_after_a_stop_without_jobs(self):
+        self.daemon.ctl("drain", "host0")
+        for drained in (True, False):
+            self.daemon.process.terminate()
+            self.daemon.process.wait(timeout=20)
+            self.daemon.start()
+            self.assertEqual(self.daemon.device()["drained"], drained)
+            self.assertEqual("metsctl undrain host0" in self.daemon.log(),
+                             drained)
+            self.daemon.ctl("undrain", "host0")
+
+    def test_a_drained_device_that_is_configured_no_more(self):
+        flags = ("--device", f"host:{16 * MIB}")
+        with harness.Daemon(16 * MIB, 64 * MIB, *flags) as daemon:
+            daemon.ctl("drain", "host1")
+            daemon.process.terminate()
+            daemon.process.wait(timeout=20)
+            del daemon._args[-2:]
+            daemon.start()
+            self.assertIn("host1 was drained, and is configured no more",
+                          daemon.log())
+            self.assertNotIn("undrain", daemon.log())
+
     def test_doctor_finds_what_is_wrong(self):
         python = ["--python", sys.executable]
         found = json.loads(self.daemon.ctl("doctor", "--json", *python).stdout)
@@ -109,6 +154,7 @@ class Operator(unittest.TestCase):
         self.assertIn("systemctl start metsd", done.stdout)
 
     def test_report_has_what_helps_and_no_secrets(self):
+        self.start("a")
         with tempfile.TemporaryDirectory() as folder:
             out = f"{folder}/report.tar.gz"
             with unittest.mock.patch.dict(os.environ, {"TOKEN": "secret-4711"}):
@@ -120,6 +166,7 @@ class Operator(unittest.TestCase):
         self.assertEqual(json.loads(text["status.json"])["devices"][0]["id"],
                          "host0")
         self.assertIn("sockets", text["doctor.txt"])
+        self.assertIn("'a' uses host0", text["events.txt"])
         self.assertIn("MemAvailable", text["meminfo.txt"])
         self.assertLessEqual({"metsd.log", "metsd.toml", "versions.txt"},
                              set(text))

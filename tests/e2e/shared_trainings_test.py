@@ -36,7 +36,7 @@ class SharedTrainings(unittest.TestCase):
 
             def watch():
                 while not stop.wait(0.1):
-                    most[0] = max(most[0], harness.chunk_bytes(pids))
+                    most[0] = max(most[0], harness.memory_bytes(pids, "mets-chunk"))
 
             watcher = threading.Thread(target=watch)
             watcher.start()
@@ -46,9 +46,7 @@ class SharedTrainings(unittest.TestCase):
             finally:
                 stop.set()
                 watcher.join()
-            device = daemon.device()
-            self.assertEqual(device["resident_bytes"], 0)
-            self.assertEqual(device["swap_used_bytes"], 0)
+            daemon.wait_until_unused()
         return results, most[0]
 
     def test_results_are_those_of_running_alone_within_the_pool(self):

@@ -80,8 +80,8 @@ class Shares(unittest.TestCase):
                          ("w", ["a", "b", "c"], "a"))
         if os.geteuid() == 0:
             pids = [s.process.pid for s in self.sharers]
-            self.assertEqual(harness.chunk_bytes(
-                [self.daemon.process.pid, *pids]), 32 * MIB)
+            self.assertEqual(harness.memory_bytes(
+                [self.daemon.process.pid, *pids], "mets-chunk"), 32 * MIB)
         self.assertEqual(a.ask("check w 7"), "ok")
 
     def test_it_lives_until_the_last_holder_is_killed(self):

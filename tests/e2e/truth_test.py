@@ -193,8 +193,9 @@ class Truth(unittest.TestCase):
         for job, count in mapped.items():
             # Cached chunks need not be mapped, and lent ones are as well.
             self.assertGreaterEqual(count, resident[job], job)
-        there = harness.chunk_bytes(
-            [self.daemon.process.pid, *(p.pid for p in self.processes)])
+        there = harness.memory_bytes(
+            [self.daemon.process.pid, *(p.pid for p in self.processes)],
+            "mets-chunk")
         self.assertLessEqual(there, POOL)
         had = [page.value(f"mets_device_{part}_bytes", device="host0")
                for part in ("resident", "cached")]

@@ -53,6 +53,7 @@ class Runner {
     config.max_buffers_per_session = 64;
     config.max_requests_per_session = 16;
     config.max_shares_per_domain = 3;
+    config.idle_release = absl::Seconds(2);
     config.max_wait = absl::Seconds(3);
     config.order_timeout = absl::Seconds(1);
     // So that lower classes' moves are often held back.
@@ -90,7 +91,7 @@ class Runner {
     FakeSession* s = PickAlive(op.s);
     if (s == nullptr || !s->connected || s->buffers.size() > 20) return;
     cluster_.Alloc(*s, KiB(op.kib), absl::Milliseconds(op.wait_ms),
-                   op.overdraft || op.kib == 0);
+                   op.overdraft || op.kib == 0, false, op.s % 3);
   }
   void Do(const TouchOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -287,10 +288,15 @@ class Runner {
   }
   void Do(const ReturnOp& op) {
     FakeSession* s = PickAlive(op.s);
-    if (s == nullptr || restarted_.count(s->id) == 0) return;
-    restarted_.erase(s->id);
-    cluster_.Return(*s);
+    if (s == nullptr) return;
+    if (restarted_.erase(s->id) > 0) {
+      cluster_.Return(*s);
+    } else {
+      cluster_.Resume(*s);
+    }
   }
+
+  void Do(const SucceedOp&) { cluster_.SucceedCore(); }
 
   // Everybody ends; everything is back.
   void Finish() {
@@ -493,7 +499,7 @@ class Generator {
     if (dice < 196) {
       return RestartOp{Chance(80) ? kPoolMib : kPoolMib / 2};
     }
-    return ReturnOp{s};
+    return dice < 197 ? Op(SucceedOp{}) : ReturnOp{s};
   }
 
   std::mt19937_64 random_;

@@ -85,6 +85,7 @@ struct Printer {
     out << "RestartOp{" << o.pool_mib << "}";
   }
   void operator()(const ReturnOp& o) { out << "ReturnOp{" << o.s << "}"; }
+  void operator()(const SucceedOp&) { out << "SucceedOp{}"; }
 };
 
 }  // namespace

@@ -129,13 +129,15 @@ struct RestartOp {
 struct ReturnOp {
   uint64_t s;
 };
+// The core is killed; another one takes over.
+struct SucceedOp {};
 
 using Op = std::variant<OpenOp, AllocOp, TouchOp, FreeOp, PinOp, ReportOp,
                         OverdraftBackOp, CancelOp, KillOp, LoseOp, ResumeOp,
                         BehaveOp, NeedOp, WantTurnOp, WaitAtGateOp, EndTurnOp,
                         StepOp, PlanOp, PlanMoveOp, ShareOp, GarbageOp, LimitOp,
                         CommandOp, FailCreationsOp, DeliverOp, PumpOp,
-                        AdvanceOp, RestartOp, ReturnOp>;
+                        AdvanceOp, RestartOp, ReturnOp, SucceedOp>;
 using Program = std::vector<Op>;
 
 // The program as the list that stands for it in the source.

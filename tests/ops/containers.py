@@ -14,8 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("METS_BUILD_DIR", ROOT / "build"))
 BASE = "localhost/mets-ops-base"
 # The default limits are more than a machine may allow.
-LIMITS = ["--ulimit", "nofile=1024:4096", "--ulimit", "nproc=1000:2000",
-          "--network=none"]
+LIMITS = ["--ulimit", "nofile=1024:4096", "--ulimit", "nproc=1000:2000"]
 # Modules of the Python that runs the test, for Debian's Python of that version.
 MODULES = pathlib.Path(sysconfig.get_paths()["purelib"])
 
@@ -55,10 +54,10 @@ def wait_for(condition, seconds, what):
 class Container:
     """A running container; removed with the object."""
 
-    def __init__(self, name, image, *options, command=()):
+    def __init__(self, name, image, *options, command=(), network="none"):
         self.name = f"mets-ops-{os.getpid()}-{name}"
-        podman("run", "-d", "--name", self.name, *LIMITS, *options, image,
-               *command)
+        podman("run", "-d", "--name", self.name, *LIMITS,
+               f"--network={network}", *options, image, *command)
 
     def __enter__(self):
         return self

@@ -3,8 +3,9 @@ containers share a device of a daemon in a third, without privilege. Needs
 tests/ops/setup.sh once.
 
 What differs from `docker compose up`: the base image is the test's own, Python's
-modules are mounted instead of installed by pip, there is no network, and so no
-Prometheus."""
+modules are mounted instead of installed by pip, Prometheus is Debian's in place of
+the image of that name, and there is no network but what Prometheus and metsd share.
+"""
 
 import contextlib
 import json
@@ -12,10 +13,15 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
+import tempfile
 import unittest
 
 import containers
-from containers import BASE, MODULES, ROOT, podman, wait_for
+from containers import MODULES, ROOT, podman, wait_for
+
+sys.path.append(str(ROOT / "tests" / "deploy"))
+import documented_metrics  # noqa: E402
 
 DOCKER = ROOT / "deploy" / "docker"
 PREFIX = f"mets-ops-{os.getpid()}"
@@ -40,10 +46,24 @@ def options_of(service):
         options += ["-v", f"{source}:{rest}"]
     for name, value in service.get("environment", {}).items():
         options += ["-e", f"{name}={value}"]
-    options += [f"--cap-drop={name}" for name in service["cap_drop"]]
+    options += [f"--cap-drop={name}" for name in service.get("cap_drop", [])]
     options += [f"--security-opt={what.split(':')[0]}"
-                for what in service["security_opt"]]
+                for what in service.get("security_opt", [])]
     return options
+
+
+# Like the image that compose.yaml names: its programs' places and its user; Debian's
+# program keeps its data elsewhere by default.
+PROMETHEUS_IMAGE = """
+ARG BASE
+FROM ${BASE}
+COPY prometheus promtool /bin/
+RUN install -d -o nobody -g nogroup /prometheus && \\
+    install -d /etc/prometheus && ln -s /prometheus /var/lib/prometheus
+USER nobody
+WORKDIR /prometheus
+ENTRYPOINT ["/bin/prometheus"]
+"""
 
 
 @contextlib.contextmanager
@@ -68,17 +88,27 @@ class Docker(unittest.TestCase):
                     f"localhost/{service['image']}",
                     ROOT / service["build"]["dockerfile"], folder, "TENSORFLOW=")
 
+    @classmethod
+    def make_prometheus_image(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            for program in ("prometheus", "promtool"):
+                shutil.copy(documented_metrics.program(program), folder)
+            file = pathlib.Path(folder, "Containerfile")
+            file.write_text(PROMETHEUS_IMAGE)
+            containers.build_image(
+                f"localhost/{cls.services['prometheus']['image']}", file, folder)
+
     def setUp(self):
         for volume in compose()["volumes"]:
             podman("volume", "create", f"{PREFIX}-{volume}")
             self.addCleanup(podman, "volume", "rm", "-f", f"{PREFIX}-{volume}",
                             check=False)
 
-    def start(self, name, *more, command=None):
+    def start(self, name, *more, command=None, network="none"):
         service = self.services[name]
         container = containers.Container(
             name, f"localhost/{service['image']}", *options_of(service), *more,
-            command=command or service["command"])
+            command=command or service["command"], network=network)
         self.addCleanup(container.__exit__)
         return container
 
@@ -119,6 +149,43 @@ class Docker(unittest.TestCase):
         wait_for(lambda: json.loads(daemon.run(
             "metsctl", "devices", "--json"))["devices"][0]["resident_bytes"]
                  == 0, 10, "all memory is back")
+
+    def test_prometheus_scrapes_the_daemon(self):
+        if documented_metrics.program("prometheus") is None:
+            self.skipTest("no prometheus: tests/ops/setup.sh")
+        self.make_prometheus_image()
+        daemon = self.start("metsd")
+        wait_for(lambda: "ready" in daemon.logs(), 30, daemon.logs)
+        hosts = tempfile.NamedTemporaryFile("w", suffix=".hosts")
+        self.addCleanup(hosts.close)
+        hosts.write("127.0.0.1 localhost metsd\n")
+        hosts.flush()
+        os.chmod(hosts.name, 0o644)
+        prometheus = self.start("prometheus", "-v", f"{hosts.name}:/etc/hosts:ro",
+                                network=f"container:{daemon.name}")
+
+        def get(path):
+            return prometheus.run(
+                "python3", "-c", "import sys, urllib.request; print(urllib."
+                "request.urlopen(sys.argv[1], timeout=20).read().decode())",
+                f"http://127.0.0.1:9090/{path}", check=False)
+
+        def value(query):
+            """Of the query's only sample; None: there is none yet."""
+            try:
+                sample, = json.loads(
+                    get(f"api/v1/query?query={query}"))["data"]["result"]
+                return float(sample["value"][1])
+            except ValueError:
+                return None
+        wait_for(lambda: value("up") == 1, 60, prometheus.logs)
+        wait_for(lambda: value("mets_device_pool_bytes") == 200 << 20, 30,
+                 lambda: get("api/v1/targets"))
+        rules = json.loads(get("api/v1/rules"))["data"]["groups"]
+        self.assertIn("MetsThrash",
+                      {rule["name"] for group in rules for rule in group["rules"]})
+        self.assertIn("host0", get("consoles/mets.html"))
+        self.assertEqual(prometheus.run("id", "-un"), "nobody\n")
 
     def test_nobody_is_privileged(self):
         for name in ("metsd", "first", "second"):

@@ -38,5 +38,11 @@ done
 lib=$("$root/bin/metsctl" --run-dir "$work/run" run --job a -- \
   sh -c 'echo "$METS_LIBRARY_DIR"')
 [ "$lib" = "$root/lib/mets" ] || { echo "METS_LIBRARY_DIR is '$lib'"; exit 1; }
-"$root/bin/metsctl" --run-dir "$work/run" bench --move 16MiB > /dev/null
+"$root/bin/metsctl" --run-dir "$work/run" bench --move 16MiB > "$work/bench"
+if grep -e ' -[0-9]' "$work/bench"; then
+  echo "no rate is negative"; exit 1
+fi
+"$root/bin/metsctl" --run-dir "$work/run" report --python true --out "$work/r.tgz" > /dev/null
+tar -xzOf "$work/r.tgz" --wildcards '*/metsd.toml' | grep -q next_use ||
+  { echo "the report has another configuration"; exit 1; }
 echo "installed and running from $root"

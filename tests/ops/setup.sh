@@ -7,6 +7,8 @@
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 . "$ROOT/deploy/setup.sh"
+help_if_asked "$@"
+[ $# = 0 ] || die "unknown argument '$1'; tests/ops/setup.sh takes none"
 
 IMAGE=localhost/mets-ops-base
 PACKAGES=(podman runc debootstrap systemd python3-yaml chromium chromium-driver)

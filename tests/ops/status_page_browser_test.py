@@ -14,6 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 
 import browser as browsers  # noqa: E402
 import harness  # noqa: E402
+import shares_test as shares  # noqa: E402
 
 HOG = harness.BIN / "mets_hog"
 MIB = harness.MIB
@@ -27,6 +28,11 @@ class StatusPage(unittest.TestCase):
         browsers.require_chromium()
         cls.browser = browsers.Browser()
         cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        """Without what the last test's page says about the end of its daemon."""
+        self.browser.open("about:blank")
+        self.browser.complaints()
 
     def start(self, pool, address="127.0.0.1:0"):
         daemon = harness.Daemon(pool, 1 << 30, "--status-address", address)
@@ -161,6 +167,35 @@ class StatusPage(unittest.TestCase):
                           "it closes")
         self.assertEqual(self.browser.run(
             "return document.activeElement.textContent"), "Why?")
+
+    def test_shared_memory_and_who_has_it(self):
+        daemon = self.start(64 * MIB)
+        self.browser.open(self.url(daemon))
+        self.browser.wait("return document.getElementById('shares').hidden",
+                          "no shares, no table")
+        a, b = (shares.Sharer(daemon.run_dir, job) for job in "ab")
+        for sharer in (a, b):
+            self.addCleanup(sharer.kill)
+        self.assertTrue(a.ask("publish weights 8 7").startswith("ok"))
+        self.assertTrue(b.ask("attach weights").startswith("ok"))
+        row = "document.querySelector('#share-table tbody tr')"
+        self.browser.wait(f"return {row}?.innerText.includes('a, b')",
+                          "who has it")
+        self.assertEqual(
+            self.browser.run(f"return {row}.innerText").split("\t"),
+            ["weights", "host0", "8 MiB", "2", "a, b", "a"])
+        self.browser.wait(
+            "return document.querySelector('.ends').innerText"
+            ".includes('8 MiB shared')", "the device's part")
+        self.browser.wait(
+            "return document.querySelector('#decisions').innerText"
+            ".includes(\"'a' has published share 'weights'\")", "the event")
+        self.pictures("shares")
+        a.kill()
+        b.kill()
+        self.browser.wait("return document.getElementById('shares').hidden",
+                          "it is gone")
+        self.check_clean()
 
     def test_a_daemon_that_is_gone_and_comes_back(self):
         daemon = self.start(64 * MIB)

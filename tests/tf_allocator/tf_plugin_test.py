@@ -16,10 +16,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLUGIN, FAKE = sys.argv[1:3]
-# Python's own looks into tensors (numpy) are no ops: so many may be missed.
-PYTHON_LOOKS = 10
-# tf.data copies elements into batches outside of ops.
-MAY_MISS = {"data": 200}
+# Looks at a tensor, by a view that it has kept, after ops have used it.
+LOOKS_ANYWAY = {"views"}
 
 
 def run(command, **env):
@@ -47,26 +45,17 @@ def script(text, **env):
 
 
 class Results(unittest.TestCase):
-    def compare(self, **env):
-        stock = workloads(METS_DISABLE="1")
-        mets = workloads(**env)
+    def test_they_are_the_same_when_everything_leaves_after_every_op(self):
+        stock = workloads("--small", METS_DISABLE="1")
+        mets = workloads("--small", FAKE_METS_EVICT="1",
+                         FAKE_METS_THRESHOLD="4096")
         self.assertEqual(set(stock), set(mets))
         for name, result in mets.items():
             with self.subTest(name):
                 self.assertEqual(result["digest"], stock[name]["digest"])
-        return mets
-
-    def test_they_are_the_same_when_everything_leaves_after_every_op(self):
-        results = self.compare(FAKE_METS_EVICT="1", FAKE_METS_THRESHOLD="4096")
-        for name, result in results.items():
-            with self.subTest(name):
                 self.assertGreater(result["evicted_bytes_total"], 0)
-                self.assertLessEqual(result["unobserved_accesses_total"],
-                                     MAY_MISS.get(name, PYTHON_LOOKS))
-        for name in ("keras_mlp", "keras_conv", "keras_lstm"):
-            with self.subTest(name):
-                self.assertEqual(
-                    results[name]["unobserved_accesses_in_training"], 0)
+                if name not in LOOKS_ANYWAY:
+                    self.assertEqual(result["unobserved_accesses_total"], 0)
 
 
 SMALL = """
@@ -83,14 +72,44 @@ except tf.errors.ResourceExhaustedError as error:
 print(float(tf.reduce_sum(tf.ones([16, 16]))))
 """
 
-STATS = """
+NUMBERS = """
 import sys
 sys.path.insert(0, %r)
 import tensorflow as tf, mets_stats
-x = tf.ones([1024, 1024])
-assert mets_stats.read()["live_bytes"] >= 4 << 20
-print(tf.config.experimental.get_memory_info("CPU:0")["current"] >= 4 << 20)
+def mib(key):
+    return mets_stats.read()[key] >> 20
 """ % str(HERE.parents[1] / "tf_allocator" / "python")
+
+STATS = NUMBERS + """
+x = tf.ones([1024, 1024])
+assert mib("live_bytes") >= 4
+print(tf.config.experimental.get_memory_info("CPU:0")["current"] >= 4 << 20)
+"""
+
+KEPT = NUMBERS + """
+queue = tf.queue.FIFOQueue(1, tf.float32)
+w = tf.Variable(tf.zeros([1024, 1024]))
+w.assign_add(tf.ones([1024, 1024]))
+held = [mib("held_bytes")]
+queue.enqueue(w)
+other = tf.Variable(w * 2)  # An op names it that the queue has, too.
+other.assign_add(other)
+held.append(mib("held_bytes"))
+queue.dequeue()
+w.assign_add(other)
+held.append(mib("held_bytes"))
+print(*held, float(w[0, 0]))
+"""
+
+LOOKED_AT = NUMBERS + """
+weights = [tf.Variable(tf.ones([1024, 1024]) * i) for i in range(8)]
+before = mib("held_bytes")
+sums = [float(w.numpy().mean()) for w in weights]
+print(sum(sums), mib("held_bytes") - before, end=" ")
+before = mib("held_bytes")
+views = [memoryview(w.read_value()) for w in weights]
+print(sum(view[0, 0] for view in views), mib("held_bytes") - before)
+"""
 
 FORK = """
 import os, sys
@@ -169,6 +188,14 @@ class Behaviour(unittest.TestCase):
     def test_python_reads_the_numbers(self):
         code, out, err = script(STATS)
         self.assertEqual((code, out.strip()), (0, "True"), err)
+
+    def test_what_a_queue_keeps_is_held_while_it_does(self):
+        code, out, err = script(KEPT)
+        self.assertEqual((code, out.strip()), (0, "0 4 0 5.0"), err)
+
+    def test_variables_are_held_while_python_has_views_of_them(self):
+        code, out, err = script(LOOKED_AT, FAKE_METS_EVICT="1")
+        self.assertEqual((code, out.strip()), (0, "28.0 4 28.0 28"), err)
 
     def test_a_forked_child_does_not_disturb(self):
         code, out, err = script(FORK)

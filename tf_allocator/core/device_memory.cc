@@ -95,7 +95,7 @@ DeviceMemory::Result DeviceMemory::Allocate(uint64_t bytes, uint64_t align,
   }
   Remember(*address, bytes);
   if (options.mobility == METS_HELD) {
-    held_.Insert(*address);
+    held_.InsertUntilNamed(*address);
     if (scope == nullptr) {
       ShowHeld(*address, {"no op", "allocated outside ops"});
     } else {
@@ -139,19 +139,38 @@ void DeviceMemory::Free(void* address) {
   api_.free(device_, address, stream());
 }
 
-void DeviceMemory::HoldUntilNamed(void* address, const Reason& reason) {
-  if (api_.set_mobility(device_, address, METS_HELD) == METS_OK) {
-    held_.Insert(address);
-    ShowHeld(address, reason);
-  }
+bool DeviceMemory::HoldUntilNamed(void* address, const Reason& reason,
+                                  int64_t step) {
+  mets_buffer_info info = METS_BUFFER_INFO_INIT;
+  if (api_.find(device_, address, &info) != METS_OK) return true;
+  if (info.address != address) return HoldForGood(address, reason);
+  // What libmets holds since an access was missed stays held.
+  if (held_.SetStep(address, step) || info.mobility != METS_MOVABLE)
+    return true;
+  if (!Hold(address, reason)) return false;
+  held_.InsertUntilNamed(address, step);
+  return true;
 }
 
-void DeviceMemory::HoldForGood(void* address, const Reason& reason) {
-  held_.Erase(address);
+bool DeviceMemory::HoldWhileKept(void* address, const void* owner,
+                                 const Reason& reason) {
+  mets_buffer_info info = METS_BUFFER_INFO_INIT;
+  if (api_.find(device_, address, &info) != METS_OK) return true;
+  if (info.address != address) return HoldForGood(address, reason);
+  held_.InsertWhileKept(address, owner);
+  return Hold(address, reason);
+}
+
+bool DeviceMemory::HoldForGood(void* address, const Reason& reason) {
+  mets_buffer_info info = METS_BUFFER_INFO_INIT;
+  if (api_.find(device_, address, &info) != METS_OK) return true;
+  held_.InsertForGood(info.address);
+  return Hold(info.address, reason);
+}
+
+bool DeviceMemory::Hold(void* address, const Reason& reason) {
   ShowHeld(address, reason);
-  if (api_.set_mobility(device_, address, METS_HELD) != METS_OK) {
-    SayOnce(api_.last_error());
-  }
+  return api_.set_mobility(device_, address, METS_HELD) == METS_OK;
 }
 
 bool DeviceMemory::Stats(mets_stats_t* stats) const {

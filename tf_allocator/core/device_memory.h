@@ -19,10 +19,11 @@ namespace mets {
 //
 // Mobility. What is allocated inside an op is movable; OpScope holds what turns
 // out not to be the op's output. What is allocated elsewhere is held. Both
-// kinds of held buffers become movable when an op names them (MakeMovable);
-// HoldForGood takes that back for ever, and HoldAll for all. With
-// METS_TF_SHOW_HELD=1 stderr gets a line for each reason for which a large
-// buffer is held.
+// kinds of held buffers become movable when an op names them (MakeMovable).
+// What something keeps (HoldWhileKept) becomes so when an op names it that
+// nothing else refers to (NotKept); HoldForGood holds until it is freed, and
+// HoldAll all. With METS_TF_SHOW_HELD=1 stderr gets a line for each reason for
+// which a large buffer is held.
 //
 // fork. After ForkedChild() nothing of METS is used: Allocate returns kNotHere.
 class DeviceMemory {
@@ -67,12 +68,17 @@ class DeviceMemory {
            api_.owns(device_, address) != 0;
   }
 
-  // The buffer at `address` (as allocated) is named by an op: makes it movable
-  // if it was only waiting for that.
-  void MakeMovable(void* address) {
-    if (held_.Erase(address) && !holds_all()) {
-      api_.set_mobility(device_, address, METS_MOVABLE);
-    }
+  // The buffer at `address` (as allocated) is named by an op of `step`: makes
+  // it movable if it was only waiting for that.
+  void MakeMovable(void* address, int64_t step) {
+    held_.Named(address, step, [&] { Release(address); });
+  }
+
+  // The same for what is held while it is kept: `owner` counts the references
+  // to it, and `alone()` says whether nothing else has one.
+  template <typename Alone>
+  void NotKept(void* address, const void* owner, const Alone& alone) {
+    held_.NotKept(address, owner, alone, [&] { Release(address); });
   }
 
   // Why a buffer is held: the type of the op, and what it did.
@@ -80,9 +86,15 @@ class DeviceMemory {
     const char* op;
     const char* why;
   };
-  // Holds it until an op names it; for good: also when ops do.
-  void HoldUntilNamed(void* address, const Reason& reason);
-  void HoldForGood(void* address, const Reason& reason);
+  // Holds the buffer at `address` until an op, of another step, names it; while
+  // something keeps it, which may use it without an op, by a reference that
+  // `owner` counts; for good. Inside a buffer only the last is possible, and is
+  // what all do. They may block, to bring it back. False: that was not
+  // possible, and api().last_error() says why.
+  bool HoldUntilNamed(void* address, const Reason& reason,
+                      int64_t step = HeldBuffers::kNoStep);
+  bool HoldWhileKept(void* address, const void* owner, const Reason& reason);
+  bool HoldForGood(void* address, const Reason& reason);
   // Holds all that is allocated from now on.
   void HoldAll() { hold_all_.store(true, std::memory_order_relaxed); }
 
@@ -90,6 +102,11 @@ class DeviceMemory {
   mets_device* device() const { return device_; }
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   void ForkedChild() { forked_.store(true, std::memory_order_relaxed); }
+
+  // As the program says; nothing happens in a forked child.
+  void StepBegins() {
+    if (!forked()) api_.step_hint(device_);
+  }
 
   // False after a fork or a failure of libmets.
   bool Stats(mets_stats_t* stats) const;
@@ -113,6 +130,10 @@ class DeviceMemory {
   bool TakeRoom(uint64_t bytes, std::string* error);
   void LeaveRoom(uint64_t bytes);
   uint64_t BytesAt(const void* address) const;
+  void Release(void* address) {
+    if (!holds_all()) api_.set_mobility(device_, address, METS_MOVABLE);
+  }
+  bool Hold(void* address, const Reason& reason);
   Result Fail(const std::string& error, bool needed);
   void Remember(const void* address, uint64_t bytes);
   void SayOnce(const std::string& text);

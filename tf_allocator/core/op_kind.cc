@@ -68,14 +68,12 @@ constexpr std::string_view kPassTypes[] = {
     "_Arg",
     "_ArrayToList",
     "_DeviceArg",
-    "_DeviceRetval",
     "_EagerConst",
     "_HostRecv",
     "_HostSend",
     "_If",
     "_ListToArray",
     "_Recv",
-    "_Retval",
     "_Send",
     "_SwitchN",
     "_VarHandlesOp",
@@ -166,6 +164,7 @@ bool KeepsByName(std::string_view type) {
 
 OpKind KindOfOp(std::string_view type) {
   if (type == "ReadVariableOp") return OpKind::kReadVariable;
+  if (type == "_Retval" || type == "_DeviceRetval") return OpKind::kReturn;
   if (Has(kPassTypes, type)) return OpKind::kPass;
   return KeepsByName(type) ? OpKind::kKeep : OpKind::kCompute;
 }

@@ -17,6 +17,8 @@ enum class OpKind {
   // an op's (queues, tensor lists, datasets, Python functions): what it takes
   // in is held, and it is no op for METS.
   kKeep,
+  // Hands on what a graph returns: a pass, too.
+  kReturn,
   // ReadVariableOp: a pass in graphs; a read when Python may look next.
   kReadVariable,
 };

@@ -8,7 +8,8 @@ FIELDS = [
     "swapped_bytes", "pinned_bytes", "held_bytes", "evicted_bytes_total",
     "restored_bytes_total", "clean_evictions_total",
     "unobserved_accesses_total", "allocations_total", "cache_hits_total",
-    "acquires_total", "waits_total", "wait_ns_total",
+    "acquires_total", "waits_total", "wait_ns_total", "waited_ns_total",
+    "stalled_ns_total",
 ]
 
 

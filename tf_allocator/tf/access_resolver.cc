@@ -19,11 +19,39 @@ using tensorflow::Var;
 
 const uint64_t kVarType = tensorflow::TypeIndex::Make<Var>().hash_code();
 
+// What the tensor is, or is a slice of.
+TensorBuffer* RootOf(const TensorBuffer& buffer) {
+  return const_cast<TensorBuffer&>(buffer).root_buffer();
+}
+
+// A tensor that an op names: nothing keeps it when nothing else refers to it,
+// nor to what it is a slice of.
+void SettleKept(DeviceMemory* memory, const TensorBuffer& buffer) {
+  const TensorBuffer* root = RootOf(buffer);
+  memory->NotKept(root->data(), root, [&buffer, root] {
+    return buffer.RefCountIsOne() && root->RefCountIsOne();
+  });
+}
+
+bool HoldWhileKept(DeviceMemory* memory, const Tensor& tensor,
+                   const DeviceMemory::Reason& reason) {
+  const TensorBuffer* root = RootOf(*DMAHelper::buffer(&tensor));
+  return memory->HoldWhileKept(root->data(), root, reason);
+}
+
+// The op fails where something that is to be held could not be brought back:
+// who looks at it would wait for ever.
+void FailUnless(bool held, const DeviceMemory& memory,
+                OpKernelContext* context) {
+  if (!held) FailForMemory(context, memory.api().last_error());
+}
+
 // The tensor of a variable or reference; the caller holds its lock.
-void AddLocked(const DeviceMemory& memory, const Tensor& tensor,
+void AddLocked(DeviceMemory* memory, const Tensor& tensor,
                mets_access_kind kind, AccessList* accesses) {
   const TensorBuffer* buffer = DMAHelper::buffer(&tensor);
-  if (buffer == nullptr || !memory.Owns(buffer->data())) return;
+  if (buffer == nullptr || !memory->Owns(buffer->data())) return;
+  SettleKept(memory, *buffer);
   accesses->Add(buffer->data(), kind);
 }
 
@@ -50,7 +78,7 @@ bool VisitVariables(OpKernelContext* context, const Tensor& tensor,
   return all;
 }
 
-void AddResources(const DeviceMemory& memory, const KernelState& state,
+void AddResources(DeviceMemory* memory, const KernelState& state,
                   OpKernelContext* context, const Tensor& tensor,
                   Inputs* inputs) {
   const mets_access_kind kind =
@@ -91,7 +119,7 @@ void VisitOutputs(OpKernelContext* context, Visit visit) {
 
 }  // namespace
 
-void ResolveInputs(const DeviceMemory& memory, const KernelState& state,
+void ResolveInputs(DeviceMemory* memory, const KernelState& state,
                    OpKernelContext* context, Inputs* inputs) {
   for (const TensorValue& value : context->params()->inputs) {
     if (value.tensor == nullptr) continue;
@@ -104,22 +132,30 @@ void ResolveInputs(const DeviceMemory& memory, const KernelState& state,
     if (buffer == nullptr) continue;
     if (value.tensor->dtype() == tensorflow::DT_RESOURCE) {
       AddResources(memory, state, context, *value.tensor, inputs);
-    } else if (memory.Owns(buffer->data())) {
+    } else if (memory->Owns(buffer->data())) {
+      SettleKept(memory, *buffer);
       inputs->accesses.Add(buffer->data(), KindOfInput(*buffer));
     }
   }
 }
 
 bool ReadingCopies(OpKernelContext* context) {
-  const ResourceHandle& handle =
-      *static_cast<const ResourceHandle*>(DMAHelper::base(&context->input(0)));
-  if (handle.hash_code() != kVarType) return true;
-  if (handle.IsRefCounting()) {
-    return static_cast<Var*>(handle.resource().get())->copy_on_read_mode.load();
-  }
-  tensorflow::core::RefCountPtr<Var> var;
-  return !LookupResource(context, handle, &var).ok() ||
-         var->copy_on_read_mode.load();
+  bool copies = true;
+  VisitVariables(context, context->input(0), [&](Var* var) {
+    copies = var->copy_on_read_mode.load();
+  });
+  return copies;
+}
+
+void FailForMemory(OpKernelContext* context, const std::string& error) {
+  context->SetStatus(absl::ResourceExhaustedError(
+      "METS has no memory for the op " + context->op_kernel().name() + ": " +
+      error));
+}
+
+void NoteLookedAt(OpKernelContext* context, LookedAtVariables* variables) {
+  VisitVariables(context, context->input(0),
+                 [&](Var* var) { variables->Add(var); });
 }
 
 uint64_t InputSignature(OpKernelContext* context) {
@@ -138,17 +174,18 @@ uint64_t InputSignature(OpKernelContext* context) {
 void* BufferOf(const DeviceMemory& memory, const Tensor& tensor) {
   const TensorBuffer* buffer = DMAHelper::buffer(&tensor);
   if (buffer == nullptr || !memory.Owns(buffer->data())) return nullptr;
-  return const_cast<TensorBuffer*>(buffer)->root_buffer()->data();
+  return RootOf(*buffer)->data();
 }
 
 bool MayMove(const Tensor& tensor) {
   return tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
 }
 
-void SettleVariables(DeviceMemory* memory, const AccessList& accesses) {
+void SettleVariables(DeviceMemory* memory, const AccessList& accesses,
+                     int64_t step) {
   for (size_t i = 0; i < accesses.size(); ++i) {
     if (accesses[i].kind == METS_NEW) continue;
-    memory->MakeMovable(const_cast<void*>(accesses[i].address));
+    memory->MakeMovable(const_cast<void*>(accesses[i].address), step);
   }
 }
 
@@ -157,10 +194,14 @@ void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
     if (value.tensor == nullptr || value.is_ref()) continue;
     void* buffer = BufferOf(*memory, *value.tensor);
     if (buffer == nullptr) continue;
-    if (kept || !MayMove(*value.tensor)) {
-      memory->HoldForGood(buffer, {TypeOf(context), "may keep its input"});
+    const DeviceMemory::Reason reason = {TypeOf(context), "may keep its input"};
+    if (!MayMove(*value.tensor)) {
+      FailUnless(memory->HoldForGood(buffer, reason), *memory, context);
+    } else if (kept) {
+      FailUnless(HoldWhileKept(memory, *value.tensor, reason), *memory,
+                 context);
     } else {
-      memory->MakeMovable(buffer);
+      memory->MakeMovable(buffer, context->step_id());
     }
   }
 }
@@ -176,7 +217,7 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
       return;
     }
     if (own) return;
-    memory->MakeMovable(buffer);
+    memory->MakeMovable(buffer, context->step_id());
     // At most this output and the input refer to it: it may have been written.
     const void* data = DMAHelper::base(&tensor);
     if (DMAHelper::buffer(&tensor)->RefCount() <= 2 &&
@@ -186,8 +227,8 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
   });
 }
 
-void NoteVariables(const DeviceMemory& memory, OpScope* scope,
-                   OpKernelContext* context) {
+void SettleNewVariables(DeviceMemory* memory, OpScope* scope,
+                        OpKernelContext* context) {
   for (const TensorValue& value : context->params()->inputs) {
     if (value.tensor == nullptr || value.is_ref() ||
         value.tensor->dtype() != tensorflow::DT_RESOURCE) {
@@ -195,10 +236,33 @@ void NoteVariables(const DeviceMemory& memory, OpScope* scope,
     }
     VisitVariables(context, *value.tensor, [&](Var* var) {
       tensorflow::tf_shared_lock lock(*var->mu());
-      void* buffer = BufferOf(memory, *var->tensor());
-      if (buffer != nullptr) scope->NoteOutput(buffer);
+      void* buffer = BufferOf(*memory, *var->tensor());
+      if (buffer != nullptr && !scope->NoteOutput(buffer)) {
+        memory->MakeMovable(buffer, context->step_id());
+      }
     });
   }
+}
+
+void HoldReturned(DeviceMemory* memory, OpKernelContext* context) {
+  for (const TensorValue& value : context->params()->inputs) {
+    if (value.tensor == nullptr || value.is_ref()) continue;
+    void* buffer = BufferOf(*memory, *value.tensor);
+    if (buffer == nullptr || !MayMove(*value.tensor)) continue;
+    FailUnless(memory->HoldUntilNamed(buffer, {TypeOf(context), "is returned"},
+                                      context->step_id()),
+               *memory, context);
+  }
+}
+
+void HoldOutputs(DeviceMemory* memory, OpKernelContext* context) {
+  VisitOutputs(context, [&](const Tensor& tensor) {
+    void* buffer = BufferOf(*memory, tensor);
+    if (buffer == nullptr || !MayMove(tensor)) return;
+    FailUnless(
+        memory->HoldUntilNamed(buffer, {TypeOf(context), "outside of graphs"}),
+        *memory, context);
+  });
 }
 
 void SettleKeptOutputs(DeviceMemory* memory, OpKernelContext* context) {
@@ -206,10 +270,14 @@ void SettleKeptOutputs(DeviceMemory* memory, OpKernelContext* context) {
     void* buffer = BufferOf(*memory, tensor);
     if (buffer == nullptr) return;
     const TensorBuffer* own = DMAHelper::buffer(&tensor);
-    if (own->data() == buffer && own->RefCountIsOne() && MayMove(tensor)) {
-      memory->HoldUntilNamed(buffer, {TypeOf(context), "may keep its output"});
+    const DeviceMemory::Reason reason = {TypeOf(context),
+                                         "may keep its output"};
+    if (!MayMove(tensor)) {
+      FailUnless(memory->HoldForGood(buffer, reason), *memory, context);
+    } else if (own->data() == buffer && own->RefCountIsOne()) {
+      FailUnless(memory->HoldUntilNamed(buffer, reason), *memory, context);
     } else {
-      memory->HoldForGood(buffer, {TypeOf(context), "may keep its output"});
+      FailUnless(HoldWhileKept(memory, tensor, reason), *memory, context);
     }
   });
 }

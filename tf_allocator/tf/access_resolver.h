@@ -3,11 +3,13 @@
 #define METS_TF_ALLOCATOR_TF_ACCESS_RESOLVER_H_
 
 #include <cstdint>
+#include <string>
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tf_allocator/core/device_memory.h"
 #include "tf_allocator/core/kernel_table.h"
 #include "tf_allocator/core/op_scope.h"
+#include "tf_allocator/tf/looked_at_variables.h"
 
 namespace mets {
 
@@ -21,11 +23,20 @@ struct Inputs {
 // Looks at the inputs and adds their buffers, variables resolved, to `inputs`.
 // Takes a variable's lock only while it reads the address, and keeps no
 // reference to a tensor: a reference would turn updates in place into copies.
-void ResolveInputs(const DeviceMemory& memory, const KernelState& state,
+// What was held while something kept it becomes movable where nothing does.
+void ResolveInputs(DeviceMemory* memory, const KernelState& state,
                    tensorflow::OpKernelContext* context, Inputs* inputs);
 
 // Whether ReadVariableOp copies the variable instead of handing on its tensor.
 bool ReadingCopies(tensorflow::OpKernelContext* context);
+
+// After a ReadVariableOp whose variable Python may look at next.
+void NoteLookedAt(tensorflow::OpKernelContext* context,
+                  LookedAtVariables* variables);
+
+// Ends the op with METS' text.
+void FailForMemory(tensorflow::OpKernelContext* context,
+                   const std::string& error);
 
 // A number that is the same when all inputs have the same sizes.
 uint64_t InputSignature(tensorflow::OpKernelContext* context);
@@ -40,10 +51,13 @@ bool MayMove(const tensorflow::Tensor& tensor);
 
 // Makes the variables among `accesses` movable that were held until an op names
 // them.
-void SettleVariables(DeviceMemory* memory, const AccessList& accesses);
+void SettleVariables(DeviceMemory* memory, const AccessList& accesses,
+                     int64_t step);
 
 // Makes the inputs that are held until an op names them movable, and holds for
-// good those whose type forbids moving. `kept`: holds them all for good.
+// good those whose type forbids moving. `kept`: holds the others while the op
+// keeps them. This and what else holds sets the op's status where METS has no
+// memory to bring back what is to be held.
 void SettleInputs(DeviceMemory* memory, tensorflow::OpKernelContext* context,
                   bool kept);
 
@@ -53,12 +67,19 @@ void SettleOutputs(DeviceMemory* memory, OpScope* scope,
                    const AccessList& accesses,
                    tensorflow::OpKernelContext* context);
 
-// A buffer that the op made and put into a variable stays movable, too.
-void NoteVariables(const DeviceMemory& memory, OpScope* scope,
-                   tensorflow::OpKernelContext* context);
+// A buffer that the op made and put into a variable stays movable, too, or
+// becomes so.
+void SettleNewVariables(DeviceMemory* memory, OpScope* scope,
+                        tensorflow::OpKernelContext* context);
 
-// The same for an op that keeps tensors: an output that something else refers
-// to is held for good.
+// What a graph returns stays until an op of another run names it, and what an
+// op outside of graphs has made until any does: it may be looked at without
+// one. Elements of an input pipeline are such, and what Python gets.
+void HoldReturned(DeviceMemory* memory, tensorflow::OpKernelContext* context);
+void HoldOutputs(DeviceMemory* memory, tensorflow::OpKernelContext* context);
+
+// As SettleOutputs, for an op that keeps tensors: an output that something else
+// refers to is held while it does.
 void SettleKeptOutputs(DeviceMemory* memory,
                        tensorflow::OpKernelContext* context);
 

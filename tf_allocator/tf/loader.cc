@@ -1,7 +1,7 @@
 // libmets_tensorflow.so: what TF_PLUGGABLE_DEVICE_LIBRARY_PATH names. It links
 // nothing of TensorFlow, finds out which version is running, and opens the
-// plug-in that was built for it, libmets_tensorflow-VERSION.so, or, for one
-// with CUDA, libmets_tensorflow-VERSION-cuda.so, which lies beside it.
+// plug-in that was built for it, libmets_tensorflow-MAJOR.MINOR.so, or, for one
+// with CUDA, libmets_tensorflow-MAJOR.MINOR-cuda.so, which lies beside it.
 //
 // METS_DISABLE=1: it does nothing. No plug-in for this version: one line on
 // stderr, and TensorFlow runs without METS; with METS_REQUIRED=1 the process
@@ -32,8 +32,8 @@ constexpr char kCudaFunction[] =
     "_ZN10tensorflow13BaseGPUDevice7ComputeEPNS_8OpKernelEPNS_15"
     "OpKernelContextE";
 
-// The version of the TensorFlow that is loaded, with "-cuda" behind it where it
-// has CUDA; "" when there is none.
+// Major and minor version of the TensorFlow that is loaded, with "-cuda" behind
+// them where it has CUDA; "" when there is none.
 std::string RunningVersion() {
   void* library = dlopen("libtensorflow_cc.so.2", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return "";
@@ -42,7 +42,9 @@ std::string RunningVersion() {
       reinterpret_cast<VersionFunction>(dlsym(library, "TF_Version"));
   if (version == nullptr) return "";
   const bool cuda = dlsym(library, kCudaFunction) != nullptr;
-  return std::string(version()) + (cuda ? "-cuda" : "");
+  const std::string full = version();
+  return full.substr(0, full.find('.', full.find('.') + 1)) +
+         (cuda ? "-cuda" : "");
 }
 
 StatsFunction Refuse(const std::string& why) {

@@ -20,7 +20,7 @@ MetsDevice::MetsDevice(const tensorflow::SessionOptions& options,
     : ThreadPoolDevice(options, name, tensorflow::Bytes(256 << 20), locality,
                        allocator),
       memory_(memory),
-      announcer_(memory, table) {}
+      announcer_(memory, table, /*looks=*/true) {}
 
 void MetsDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   announcer_.Compute(kernel, context,

@@ -35,6 +35,12 @@ std::unique_ptr<KernelState> MakeState(const OpKernel& kernel) {
                                        VariableUseOfOp(type), type);
 }
 
+// TensorFlow runs an op that Python calls as a graph of this op alone, which it
+// names like its type. (Ops of larger graphs may have such names, too.)
+bool IsOnlyOp(const OpKernel& kernel) {
+  return kernel.name() == kernel.type_string();
+}
+
 // Adds METS' text to the error that TensorFlow made of a failed allocation.
 void Explain(const OpScope& scope, OpKernelContext* context) {
   const absl::Status& status = context->status();
@@ -55,14 +61,16 @@ OpAnnouncer::How OpAnnouncer::Resolve(const KernelState& state,
                                       OpKernelContext* context,
                                       Inputs* inputs) {
   if (state.kind == OpKind::kPass || memory_->forked()) return How::kPlain;
+  if (state.kind == OpKind::kReturn) {
+    return looks_ ? How::kReturn : How::kPlain;
+  }
   if (state.kind == OpKind::kKeep) return How::kKeep;
-  // In a graph, reading a variable only hands on its tensor. Outside graphs
-  // (where there is no call frame) Python may look at it next.
+  // In a graph, reading a variable only hands on its tensor.
   if (state.kind == OpKind::kReadVariable &&
       context->params()->call_frame != nullptr && !ReadingCopies(context)) {
-    return How::kPlain;
+    return looks_ && IsOnlyOp(context->op_kernel()) ? How::kLook : How::kPlain;
   }
-  ResolveInputs(*memory_, state, context, inputs);
+  ResolveInputs(memory_, state, context, inputs);
   return inputs->keeps ? How::kKeep : How::kOp;
 }
 
@@ -74,18 +82,16 @@ bool OpAnnouncer::Begin(const KernelState& state, OpKernelContext* context,
   for (int i = 0; i < kTries; ++i) {
     switch (scope->Begin(&inputs->accesses, signature, &error)) {
       case OpScope::BeginResult::kOk:
-        SettleVariables(memory_, inputs->accesses);
+        SettleVariables(memory_, inputs->accesses, context->step_id());
         SettleInputs(memory_, context, /*kept=*/false);
         return true;
       case OpScope::BeginResult::kFailed:
-        context->SetStatus(absl::ResourceExhaustedError(
-            "METS has no memory for the op " + context->op_kernel().name() +
-            ": " + error));
+        FailForMemory(context, error);
         return false;
       case OpScope::BeginResult::kStale:
         // Another op has replaced a variable's tensor meanwhile.
         inputs->accesses.Clear();
-        ResolveInputs(*memory_, state, context, inputs);
+        ResolveInputs(memory_, state, context, inputs);
     }
   }
   return true;
@@ -95,7 +101,14 @@ void OpAnnouncer::Finish(OpKernelContext* context, const Inputs& inputs,
                          OpScope* scope) {
   if (scope->idle() && !scope->failed()) return;
   SettleOutputs(memory_, scope, inputs.accesses, context);
-  if (scope->allocated()) NoteVariables(*memory_, scope, context);
+  // What an asynchronous op allocates is not followed.
+  if (scope->allocated() ||
+      context->params()->op_kernel->AsAsync() != nullptr) {
+    SettleNewVariables(memory_, scope, context);
+  }
+  if (looks_ && context->params()->call_frame == nullptr) {
+    HoldOutputs(memory_, context);
+  }
   Explain(*scope, context);
 }
 

@@ -11,6 +11,7 @@
 #include "tf_allocator/core/kernel_table.h"
 #include "tf_allocator/core/op_scope.h"
 #include "tf_allocator/tf/access_resolver.h"
+#include "tf_allocator/tf/looked_at_variables.h"
 
 namespace mets {
 
@@ -23,8 +24,10 @@ namespace mets {
 // text.
 class OpAnnouncer {
  public:
-  OpAnnouncer(DeviceMemory* memory, KernelTable* table)
-      : memory_(memory), table_(table) {}
+  // `looks`: who runs a program may look at what an op outside of graphs, or a
+  // graph, has returned, without an op: Python at host memory.
+  OpAnnouncer(DeviceMemory* memory, KernelTable* table, bool looks)
+      : memory_(memory), table_(table), looks_(looks), looked_at_(memory) {}
 
   // `run` runs the kernel.
   template <typename Run>
@@ -48,8 +51,11 @@ class OpAnnouncer {
       return;
     }
     if (how == How::kKeep) SettleInputs(memory_, context, /*kept=*/true);
+    if (how == How::kReturn) HoldReturned(memory_, context);
+    if (how != How::kPlain && !context->status().ok()) return;
     run();
     if (how == How::kKeep) SettleKeptOutputs(memory_, context);
+    if (how == How::kLook) NoteLookedAt(context, &looked_at_);
   }
 
   // `run(done)` starts the kernel, which calls `done` at its end.
@@ -66,6 +72,7 @@ class OpAnnouncer {
     const How how = Resolve(*state, context, &async->inputs);
     if (how != How::kOp) {
       SettleInputs(memory_, context, /*kept=*/true);
+      if (!context->status().ok()) return done();
       return run([this, context, done = std::move(done)] {
         SettleKeptOutputs(memory_, context);
         done();
@@ -84,7 +91,7 @@ class OpAnnouncer {
   }
 
  private:
-  enum class How { kPlain, kKeep, kOp };
+  enum class How { kPlain, kKeep, kLook, kReturn, kOp };
 
   // A run of an asynchronous kernel. It ends for METS when the kernel's
   // ComputeAsync has returned and its callback has been called.
@@ -109,6 +116,8 @@ class OpAnnouncer {
 
   DeviceMemory* const memory_;
   KernelTable* const table_;
+  const bool looks_;
+  LookedAtVariables looked_at_;
 };
 
 }  // namespace mets

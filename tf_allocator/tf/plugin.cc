@@ -56,3 +56,9 @@ extern "C" METS_EXPORT int mets_tf_impl_stats(mets_stats_t* stats) {
   mets::DeviceMemory* memory = mets::ProcessMemory();
   return memory != nullptr && memory->Stats(stats) ? 0 : -1;
 }
+
+// A training step begins.
+extern "C" METS_EXPORT void mets_tf_impl_step() {
+  mets::DeviceMemory* memory = mets::ProcessMemory();
+  if (memory != nullptr) memory->StepBegins();
+}

@@ -175,7 +175,7 @@ class Bench {
     Add("hand_over_gbps", "hand-over, both ways", gbps, "GB/s", {});
     Add("hand_over_ratio", "of the plain copies both ways", gbps / both_gbps_,
         "", scale_.hand_over_ratio);
-    return MeasureOneWay(held);
+    return MeasureOneWay(hold);
   }
 
   // Bytes a second until `to`, which waits for memory, has what moves, from the
@@ -190,18 +190,15 @@ class Bench {
   }
 
   // The first job has the device, and the second waits for its turn: it comes
-  // back when the first frees all. Then the first takes free memory anew, for
-  // which as much of the second's has to leave.
-  absl::Status MeasureOneWay(double held) {
+  // back when the first frees all. Then the first takes as much memory anew as
+  // it had, what is free and what has to leave of the second's for it.
+  absl::Status MeasureOneWay(const std::string& hold) {
     METS_ASSIGN_OR_RETURN(const double in,
                           OneWay(*first_, "drop", *second_, moved_ / 2));
     METS_RETURN_IF_ERROR(first_->Answer().status());
-    METS_RETURN_IF_ERROR(first_->Tell(
-        absl::StrCat("hold ", move_.count(), " ", piece_.count())));
-    const double moves =
-        held + move_.count() - static_cast<double>(pool_.count());
+    METS_RETURN_IF_ERROR(first_->Tell(hold));
     METS_ASSIGN_OR_RETURN(const double out,
-                          OneWay(*second_, "turn", *first_, moves));
+                          OneWay(*second_, "turn", *first_, moved_ / 2));
     Add("hand_over_in_gbps", "only what comes in", 1e-9 * in, "GB/s", {});
     Add("hand_over_out_gbps", "only what goes out", 1e-9 * out, "GB/s", {});
     Add("hand_over_oneway_ratio", "of the plain copies one way",

@@ -19,7 +19,8 @@ constexpr char kVersionOf[] =
     "  try: d = m.distribution(p)\n"
     "  except m.PackageNotFoundError: continue\n"
     "  has = d.locate_file(cuda).exists()\n"
-    "  print(d.version + ('-cuda' if has else '')); break\n";
+    "  minor = '.'.join(d.version.split('.')[:2])\n"
+    "  print(minor + ('-cuda' if has else '')); break\n";
 
 Finding SocketFinding(const std::string& run_dir, const std::string& name,
                       const std::string& use, Verdict otherwise) {
@@ -38,7 +39,7 @@ Finding SocketFinding(const std::string& run_dir, const std::string& name,
 
 Finding DeviceFinding(const v1::DeviceStatus& device) {
   const auto amount = [](uint64_t n) {
-    return FormatBytes(Bytes(static_cast<int64_t>(n)));
+    return FormatBytes(Bytes(n));
   };
   Finding finding{
       Verdict::kGood, "device",

@@ -23,15 +23,15 @@ absl::Status DoctorCommand(const DoctorOptions& options,
                            const std::string& run_dir);
 
 struct ReportOptions {
-  std::string out;  // Empty: mets-report-TIME.tar.gz in this folder.
-  std::string config = "/etc/mets/metsd.toml";
+  std::string out;     // Empty: mets-report-TIME.tar.gz in this folder.
+  std::string config;  // Empty: the one installed.
   std::string python = "python3";
 };
 
-// Writes a compressed archive for whoever is to help: status, doctor, versions,
-// configuration, METS_… variables, memory, the log's end. What cannot be had is
-// noted in it. It has names of jobs and users' numbers, but no data and no
-// environment of others.
+// Writes a compressed archive for whoever is to help: status, events, doctor,
+// versions, configuration, METS_… variables, memory, the log's end. What cannot
+// be had is noted in it. It has names of jobs and users' numbers, but no data
+// and no environment of others.
 absl::Status ReportCommand(const ReportOptions& options,
                            const std::string& run_dir);
 

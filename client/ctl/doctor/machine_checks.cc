@@ -126,7 +126,9 @@ Frameworks FindFrameworks(const Machine& machine) {
 Finding CheckBypassing(const Machine& machine) {
   const Frameworks found = FindFrameworks(machine);
   const std::string seen = absl::StrCat(
-      found.with_mets.size(), " processes have METS loaded",
+      found.with_mets.size(),
+      found.with_mets.size() == 1 ? " process has" : " processes have",
+      " METS loaded",
       found.unreadable == 0
           ? ""
           : absl::StrCat("; ", found.unreadable,

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -14,7 +15,9 @@
 #include "client/ctl/admin_client.h"
 #include "client/ctl/doctor/doctor_command.h"
 #include "client/ctl/doctor/output_of.h"
+#include "client/ctl/program_folder.h"
 #include "client/ctl/status_text.h"
+#include "client/ctl/watch/events_command.h"
 #include "common/base/status_macros.h"
 
 namespace mets::ctl {
@@ -60,6 +63,27 @@ std::string StatusOrReason(const std::string& run_dir) {
   return ToJson(*status, {true, true, true, true});
 }
 
+std::string EventsOrReason(const std::string& run_dir) {
+  absl::StatusOr<AdminClient> client = AdminClient::Connect(run_dir);
+  if (!client.ok()) return absl::StrCat(client.status().message(), "\n");
+  v1::WatchEventsRequest request;
+  request.set_newest(std::numeric_limits<uint32_t>::max());
+  const auto stream = client->WatchEvents(request);
+  std::string text;
+  for (v1::Event event; stream->Read(&event);) {
+    text += EventLine(event, /*json=*/false);
+  }
+  const absl::Status status = stream->Finish();
+  if (!status.ok()) absl::StrAppend(&text, status.message(), "\n");
+  return text;
+}
+
+// Of a metsd that was installed with this metsctl, else of a package's.
+std::string InstalledConfig() {
+  const std::string beside = ProgramFolder() + "/../etc/mets/metsd.toml";
+  return std::filesystem::exists(beside) ? beside : "/etc/mets/metsd.toml";
+}
+
 // METS_… alone: others may hold secrets.
 std::string Variables() {
   std::string text;
@@ -87,10 +111,12 @@ absl::Status ReportCommand(const ReportOptions& options,
   }
   const std::pair<const char*, std::string> files[] = {
       {"status.json", StatusOrReason(run_dir)},
+      {"events.txt", EventsOrReason(run_dir)},
       {"doctor.txt", ToText(Examine(run_dir, options.python))},
       {"versions.txt", absl::StrCat("metsctl ", METS_VERSION, "\n",
                                     OutputOrReason({"uname", "-a"}))},
-      {"metsd.toml", ReadFile(options.config)},
+      {"metsd.toml", ReadFile(options.config.empty() ? InstalledConfig()
+                                                     : options.config)},
       {"environment.txt", Variables()},
       {"meminfo.txt", ReadFile("/proc/meminfo")},
       {"metsd.log", OutputOrReason({"journalctl", "-u", "metsd", "-n", "2000",

@@ -19,17 +19,15 @@ std::string KeyOf(const v1::JobStatus& job) {
   return absl::StrCat(job.uid(), "/", job.name(), "@", job.device());
 }
 
-Bytes Amount(uint64_t count) { return Bytes(static_cast<int64_t>(count)); }
-
 TopRow RowOf(const v1::JobStatus& job) {
   TopRow row;
   row.job = job.name();
   row.device = job.device();
   row.phase = PhaseWords(job.phase());
-  row.resident = Amount(job.resident_bytes());
-  row.swapped = Amount(job.swapped_bytes());
-  row.pinned = Amount(job.pinned_bytes());
-  row.limit = Amount(job.limit_bytes());
+  row.resident = Bytes(job.resident_bytes());
+  row.swapped = Bytes(job.swapped_bytes());
+  row.pinned = Bytes(job.pinned_bytes());
+  row.limit = Bytes(job.limit_bytes());
   row.waited = job.wait_seconds_total() + job.gate_wait_seconds_total();
   row.step = job.step_seconds();
   row.slowdown = job.slowdown();

@@ -5,12 +5,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/duration_text.h"
 
 namespace mets::ctl {
 namespace {
-
-Bytes Amount(uint64_t count) { return Bytes(static_cast<int64_t>(count)); }
 
 std::string Seconds(double seconds) {
   return seconds == 0 ? "-" : DurationText(absl::Seconds(seconds));
@@ -40,9 +39,7 @@ const Column kColumns[] = {
     {TopSort::kPinned, "PINNED", 9, false,
      [](const TopRow& r) { return FormatBytes(r.pinned); }},
     {TopSort::kTraffic, "TRAFFIC/S", 10, false,
-     [](const TopRow& r) {
-       return FormatBytes(Bytes(static_cast<int64_t>(r.traffic)));
-     }},
+     [](const TopRow& r) { return FormatBytes(Bytes(r.traffic)); }},
     {TopSort::kWaited, "WAITED", 11, false,
      [](const TopRow& r) { return Seconds(r.waited); }},
     {TopSort::kStep, "STEP", 8, false,
@@ -123,13 +120,22 @@ const char* ModeWords(v1::SharingMode mode) {
 
 TopLine DrawNumbers(const v1::DeviceStatus& d) {
   return {
-      {absl::StrCat("  ", FormatBytes(Amount(d.resident_bytes())), " of ",
-                    FormatBytes(Amount(d.pool_bytes())), " resident, ",
-                    FormatBytes(Amount(d.cached_bytes())), " cached, ",
-                    FormatBytes(Amount(d.free_bytes())), " free; swap space ",
-                    FormatBytes(Amount(d.swap_used_bytes())), " of ",
-                    FormatBytes(Amount(d.swap_limit_bytes())), "; ",
+      {absl::StrCat("  ", FormatBytes(Bytes(d.resident_bytes())), " of ",
+                    FormatBytes(Bytes(d.pool_bytes())), " resident, ",
+                    FormatBytes(Bytes(d.cached_bytes())), " cached, ",
+                    FormatBytes(Bytes(d.free_bytes())), " free; swap space ",
+                    FormatBytes(Bytes(d.swap_used_bytes())), " of ",
+                    FormatBytes(Bytes(d.swap_limit_bytes())), "; ",
                     ModeWords(d.sharing_mode())),
+       kDim}};
+}
+
+TopLine DrawShare(const v1::ShareStatus& s) {
+  return {
+      {absl::StrCat("shared on ", s.device(), ": ",
+                    s.name().empty() ? "(of an earlier metsd)" : s.name(), ", ",
+                    FormatBytes(Bytes(s.bytes())), ", by ",
+                    absl::StrJoin(s.jobs(), ", "), "; counts for ", s.payer()),
        kDim}};
 }
 
@@ -204,6 +210,9 @@ std::vector<TopLine> DrawTop(const TopModel& model, int width, int height,
     lines.push_back(DrawRow(rows[i], columns, job_width));
   }
   if (rows.empty()) lines.push_back({{"no jobs", kDim}});
+  for (const v1::ShareStatus& share : model.status().shares()) {
+    lines.push_back(DrawShare(share));
+  }
   lines.resize(std::max(0, height - 1));  // Fills up, or leaves the rest out.
   lines.push_back(DrawFooter(model, prompt));
   if (height < 1) lines.clear();

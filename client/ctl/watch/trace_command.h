@@ -16,7 +16,9 @@ struct TraceOptions {
   bool past = false;  // Begin with what metsd's log has.
 };
 
-// Follows the job until SIGINT, SIGTERM or the limit, then writes the file.
+// Follows the job until SIGINT, SIGTERM, the limit or the end of its last
+// process, then writes the file. Of a job that has ended, writes what metsd's
+// log has.
 // NOT_FOUND for a job that metsd does not know; the file is not touched then.
 absl::Status TraceCommand(const TraceOptions& options,
                           const std::string& run_dir);

@@ -1,5 +1,6 @@
 #include "client/ctl/watch/watch_commands.h"
 
+#include "client/ctl/positive_seconds.h"
 #include "client/ctl/watch/why_command.h"
 
 namespace mets::ctl {
@@ -48,12 +49,12 @@ void WatchCommands::AddTrace(CLI::App& app) {
   trace_ = app.add_subcommand(
       "trace",
       "Write a job's steps, turns, waits and moves for Perfetto's viewer, "
-      "until Ctrl-C");
+      "until Ctrl-C or its end");
   trace_->add_option("JOB", trace_options_.job, "Job name")->required();
   trace_->add_option("FILE", trace_options_.file, "The file (JSON)")
       ->required();
   trace_->add_option("--seconds", trace_seconds_, "Stop after this time")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveSeconds())
       ->type_name("N");
   trace_->add_flag("--past", trace_options_.past,
                    "Begin with what metsd remembers");

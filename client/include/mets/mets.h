@@ -298,8 +298,9 @@ METS_EXPORT void mets_op_detach(mets_op* op);
  * metsd never reads the bytes: the checksum is what the publisher says, of
  * whatever kind; a process that wants to know computes it anew.
  *
- * A restart of metsd takes no memory away, but what was published before cannot
- * be attached any more, and its name is free.
+ * A restart of metsd takes no memory away, but unless it keeps the pool (under
+ * systemd), what was published before cannot be attached any more, and its name
+ * is free.
  *
  * Legacy CUDA IPC (cuIpcGetMemHandle, cudaIpcGetMemHandle) does not work on
  * memory of mets_alloc: the driver refuses what was not allocated by cuMemAlloc.
@@ -417,9 +418,14 @@ typedef struct mets_stats {
   uint64_t acquires_total;         /* requests to the daemon */
   uint64_t waits_total;            /* ops and allocations that waited */
   uint64_t wait_ns_total;
+  uint64_t waited_ns_total;        /* time in which ops waited: for their turn,
+                                      for memory, for buffers; at the same time
+                                      counts once */
+  uint64_t stalled_ns_total;       /* the part in which buffers had to come
+                                      back */
 } mets_stats_t;
 #define METS_STATS_INIT \
-  { sizeof(mets_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(mets_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 METS_EXPORT mets_status mets_get_stats(mets_device* device,
                                        mets_stats_t* stats);

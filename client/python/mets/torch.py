@@ -22,15 +22,14 @@ CUDA graphs are refused.
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
-import os
-import pathlib
 import sys
 import threading
 from typing import Any, Callable, TypeVar
 
 import torch
+
+from mets._library import CStats, Stats, find_library, is_set, read_stats
 
 __all__ = ["Stats", "enable", "stats", "step"]
 
@@ -46,55 +45,6 @@ _sections = 0  # Threads within a step.
 _thread = threading.local()
 
 
-@dataclasses.dataclass(frozen=True)
-class Stats:
-    """This process's memory on the device: mets_stats of mets.h.
-
-    Bytes, unless the name says otherwise; `_total` counts since the start.
-    """
-
-    live_bytes: int  # of live allocations
-    peak_live_bytes: int
-    resident_bytes: int  # of live buffers with memory behind them
-    cached_bytes: int  # kept for reuse
-    swapped_bytes: int
-    pinned_bytes: int
-    held_bytes: int
-    evicted_bytes_total: int  # copied to swap space
-    restored_bytes_total: int
-    clean_evictions_total: int  # buffers that left without a copy
-    unobserved_accesses_total: int
-    allocations_total: int
-    cache_hits_total: int  # allocations without a request
-    acquires_total: int  # requests to the daemon
-    waits_total: int  # ops and allocations that waited
-    wait_ns_total: int  # nanoseconds
-
-
-class _CStats(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t)] + [
-        (field.name, ctypes.c_uint64) for field in dataclasses.fields(Stats)]
-
-
-def _is_set(variable: str) -> bool:
-    return os.environ.get(variable, "") not in ("", "0")
-
-
-def _find_library() -> str | None:
-    """The path of libmets_torch.so; None when it is nowhere."""
-    package = pathlib.Path(__file__).absolute().parent
-    source = package.resolve().parent.parent.parent
-    folders = [package / "lib", package.parent.parent / "lib",
-               source / "build" / "lib"]
-    named = os.environ.get("METS_LIBRARY_DIR", "")
-    if named:
-        folders = [pathlib.Path(named)]
-    for folder in folders:
-        if (folder / _LIBRARY).exists():
-            return str(folder / _LIBRARY)
-    return None
-
-
 def _load(path: str) -> ctypes.CDLL:
     # CDLL, not PyDLL: calls that wait must not keep the GIL.
     shim = ctypes.CDLL(path)
@@ -102,7 +52,7 @@ def _load(path: str) -> ctypes.CDLL:
     shim.mets_torch_last_error.restype = ctypes.c_char_p
     shim.mets_torch_leave.restype = None
     shim.mets_torch_hint.restype = None
-    shim.mets_torch_stats.argtypes = [ctypes.POINTER(_CStats)]
+    shim.mets_torch_stats.argtypes = [ctypes.POINTER(CStats)]
     return shim
 
 
@@ -114,7 +64,7 @@ def _connect(device: int) -> tuple[ctypes.CDLL | None, str, str]:
     """The opened library, its path and "", or None, "" and an error."""
     if not torch.backends.cuda.is_built():
         return None, "", "this PyTorch is built without CUDA"
-    path = _find_library()
+    path = find_library(_LIBRARY)
     if path is None:
         return None, "", (f"{_LIBRARY} is not there (METS_LIBRARY_DIR names "
                           "its folder)")
@@ -171,7 +121,7 @@ def enable(device: int | None = None, required: bool | None = None) -> bool:
     """
     global _shim, _device
     device = 0 if device is None else device
-    if _is_set("METS_DISABLE"):
+    if is_set("METS_DISABLE"):
         return False
     if _shim is not None:
         if device == _device:
@@ -181,7 +131,7 @@ def enable(device: int | None = None, required: bool | None = None) -> bool:
     _check_untouched()
     shim, path, error = _connect(device)
     if shim is None:
-        if _is_set("METS_REQUIRED") if required is None else required:
+        if is_set("METS_REQUIRED") if required is None else required:
             raise RuntimeError(f"METS: {error}")
         print(f"METS: {error}; PyTorch goes on without METS", file=sys.stderr)
         return False
@@ -194,11 +144,10 @@ def stats() -> Stats | None:
     """METS' numbers of this process; None when METS is not in use."""
     if _shim is None:
         return None
-    raw = _CStats(size=ctypes.sizeof(_CStats))
-    if _shim.mets_torch_stats(ctypes.byref(raw)) != 0:
+    found = read_stats(_shim.mets_torch_stats)
+    if found is None:
         raise RuntimeError(f"METS: {_last_error(_shim)}")
-    return Stats(**{field.name: getattr(raw, field.name)
-                    for field in dataclasses.fields(Stats)})
+    return found
 
 
 def _begin(shim: Any) -> None:

@@ -15,6 +15,7 @@ namespace {
 
 constexpr Bytes kSmallestRegion = GiB(8);
 constexpr Bytes kSlabThreshold = MiB(8);
+constexpr int kMoves = 2;
 // Larger copies are cut: a copy engine turns to another stream only at the end
 // of a copy.
 constexpr Bytes kLargestCopy = MiB(64);
@@ -60,6 +61,7 @@ CudaMapDriver::CudaMapDriver(const CudaApi& api, const CudaDevice& device,
 
 CudaMapDriver::~CudaMapDriver() {
   const CudaContext::Scope scope(*context_);
+  UnmapLeaving(/*wait=*/true);
   streams_.reset();  // Its work ends before the rest goes.
   std::map<char*, Bytes> mapped;
   const std::vector<CudaChunk> chunks = chunks_.TakeAll();
@@ -78,7 +80,7 @@ CudaMapDriver::~CudaMapDriver() {
 }
 
 MapDriverInfo CudaMapDriver::info() const {
-  return {"cuda", kCudaGranularity, kSlabThreshold};
+  return {"cuda", kCudaGranularity, kSlabThreshold, kMoves};
 }
 
 absl::StatusOr<ChunkHandle> CudaMapDriver::ImportChunk(UniqueFd fd,
@@ -108,6 +110,7 @@ absl::Status CudaMapDriver::CheckSize(CUmemGenericAllocationHandle memory,
 }
 
 void CudaMapDriver::ForgetChunk(ChunkHandle handle) {
+  UnmapLeaving(/*wait=*/true);
   const CudaChunk chunk = chunks_.Take(handle);
   if (chunk.memory != 0) api_.cuMemRelease(chunk.memory).IgnoreError();
 }
@@ -186,6 +189,47 @@ absl::Status CudaMapDriver::Unmap(char* range, Handles handles) {
       api_.cuMemUnmap(DevicePointer(range), chunks.size.count()));
   METS_CHECK_OK(chunks_.Move(handles, range, nullptr));
   return absl::OkStatus();
+}
+
+absl::Status CudaMapDriver::UnmapAfter(absl::Span<const Fence> after,
+                                       char* range, Handles handles) {
+  UnmapLeaving(/*wait=*/false);
+  if (HavePassed(after)) {
+    METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
+                          Move(range, handles, range, range));
+    METS_RETURN_IF_ERROR(Unmap(range, handles));
+    ReleaseRange(range, chunks.size);
+    return absl::OkStatus();
+  }
+  METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
+                        Move(range, handles, range, nullptr));
+  absl::MutexLock lock(&leaving_mutex_);
+  leaving_.push_back({{after.begin(), after.end()}, range, chunks.size});
+  return absl::OkStatus();
+}
+
+// An error is the context's end: nothing touches the range any more.
+bool CudaMapDriver::HavePassed(absl::Span<const Fence> fences) {
+  return std::all_of(fences.begin(), fences.end(), [this](Fence fence) {
+    const absl::StatusOr<bool> passed = Poll(fence);
+    return !passed.ok() || *passed;
+  });
+}
+
+void CudaMapDriver::UnmapLeaving(bool wait) {
+  const CudaContext::Scope scope(*context_);
+  absl::MutexLock lock(&leaving_mutex_);
+  while (!leaving_.empty()) {
+    const Leaving& first = leaving_.front();
+    if (wait) {
+      for (Fence fence : first.after) Wait(fence).IgnoreError();
+    }
+    if (!HavePassed(first.after)) return;
+    api_.cuMemUnmap(DevicePointer(first.range), first.size.count())
+        .IgnoreError();
+    ReleaseRange(first.range, first.size);
+    leaving_.pop_front();
+  }
 }
 
 void CudaMapDriver::UndoMap(char* range, Handles handles) {

@@ -2,12 +2,15 @@
 #ifndef METS_COMMON_DEVICE_CUDA_CUDA_MAP_DRIVER_H_
 #define METS_COMMON_DEVICE_CUDA_CUDA_MAP_DRIVER_H_
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
 #include "common/device/cuda/cuda_api.h"
@@ -65,6 +68,8 @@ class CudaMapDriver : public MapDriver {
   absl::Status Map(char* range, absl::Span<const ChunkHandle> chunks) override;
   absl::Status Unmap(char* range,
                      absl::Span<const ChunkHandle> chunks) override;
+  absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
+                          absl::Span<const ChunkHandle> chunks) override;
   absl::Status BlockAccess(char* range,
                            absl::Span<const ChunkHandle> chunks) override;
   absl::Status AllowAccess(char* range,
@@ -101,6 +106,16 @@ class CudaMapDriver : public MapDriver {
   // CudaChunkTable's Move, for chunks that must fit at `range`.
   absl::StatusOr<CudaChunks> Move(char* range, Handles handles, char* from,
                                   char* to);
+  // A range whose chunks may be in others already.
+  struct Leaving {
+    std::vector<Fence> after;
+    char* range;
+    Bytes size;
+  };
+
+  bool HavePassed(absl::Span<const Fence> fences);
+  // Unmaps those of leaving_ that may be; with `wait`, all, once they may.
+  void UnmapLeaving(bool wait);
   // Of chunks that belong to the range.
   absl::Status MapChunks(char* range, const CudaChunks& chunks);
   // After a copy into a range has failed.
@@ -122,6 +137,8 @@ class CudaMapDriver : public MapDriver {
   RangeAllocator ranges_;
 
   CudaChunkTable chunks_;
+  absl::Mutex leaving_mutex_;  // Taken before those of streams_ and ranges_.
+  std::deque<Leaving> leaving_ ABSL_GUARDED_BY(leaving_mutex_);
   ExtentTable<CudaExtent> extents_;
   std::unique_ptr<CudaStreamSet> streams_;
   StreamHandle out_ = StreamHandle::kHostOrder;  // For copies in host order.

@@ -34,7 +34,8 @@ CudaPoolDriver::CudaPoolDriver(const CudaApi& api, CudaDevice device,
       budget_(options_.total, ChunkClasses(), "pool") {}
 
 PoolDriverInfo CudaPoolDriver::info() const {
-  return {"cuda", budget_.total(), budget_.classes()};
+  const absl::StatusOr<double> bus = options_.bus_speed(device_.id);
+  return {"cuda", budget_.total(), budget_.classes(), bus.ok() ? *bus : 0};
 }
 
 absl::StatusOr<UniqueFd> CudaPoolDriver::CreateChunk(Bytes size) {
@@ -122,6 +123,11 @@ absl::Status CudaPoolDriver::ReleaseChunk(UniqueFd fd) {
 
 absl::StatusOr<UniqueFd> CudaPoolDriver::CreateExtent(Bytes size) {
   return CreateHostExtent(size, options_.host_memory);
+}
+
+absl::StatusOr<UniqueFd> CudaPoolDriver::AdoptExtent(UniqueFd fd, Bytes size) {
+  METS_RETURN_IF_ERROR(CheckHostMemory(fd.get(), size));
+  return fd;
 }
 
 absl::StatusOr<Bytes> CudaPoolDriver::FreeBytes() const {

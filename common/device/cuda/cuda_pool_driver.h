@@ -27,6 +27,8 @@ struct CudaPoolOptions {
   HostMemoryOptions host_memory;  // Of extents.
   std::function<absl::StatusOr<Bytes>(const std::string& uuid)> free_memory =
       FreeCudaMemory;
+  std::function<absl::StatusOr<double>(const std::string& uuid)> bus_speed =
+      CudaBusSpeed;
 };
 
 // Chunks are the driver's physical allocations (VMM) that processes pass on as
@@ -49,6 +51,7 @@ class CudaPoolDriver : public PoolDriver {
   absl::StatusOr<UniqueFd> AdoptChunk(UniqueFd fd, Bytes size) override;
   absl::Status ReleaseChunk(UniqueFd fd) override;
   absl::StatusOr<UniqueFd> CreateExtent(Bytes size) override;
+  absl::StatusOr<UniqueFd> AdoptExtent(UniqueFd fd, Bytes size) override;
   // The smaller of what is left of `total` and what no process uses.
   absl::StatusOr<Bytes> FreeBytes() const override;
 

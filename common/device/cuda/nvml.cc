@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
@@ -19,6 +21,10 @@ struct NvmlProcess {
   unsigned int gpu_instance, compute_instance;
 };
 constexpr unsigned long long kNvmlUnknown = ~0ULL;
+// One lane one way, after encoding, by PCIe generation from 1.
+constexpr double kLaneBytesPerSecond[] = {0.25e9,  0.5e9,   0.985e9,
+                                          1.969e9, 3.938e9, 7.563e9};
+constexpr double kReached = 0.87;
 constexpr int kNvmlSuccess = 0;
 constexpr int kNvmlNotFound = 6;
 
@@ -26,6 +32,8 @@ struct Nvml {
   int (*init)();
   int (*device_by_uuid)(const char*, NvmlDevice*);
   int (*memory_info)(NvmlDevice, NvmlMemory*);
+  int (*link_generation)(NvmlDevice, unsigned int*);
+  int (*link_width)(NvmlDevice, unsigned int*);
   // Null before driver 510.
   int (*processes)(NvmlDevice, unsigned int*, NvmlProcess*);
   const char* (*error_text)(int);
@@ -38,7 +46,7 @@ struct Nvml {
   }
 };
 
-absl::StatusOr<const Nvml*> Load() {
+absl::StatusOr<const Nvml*> LoadNvml() {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(
@@ -57,6 +65,8 @@ absl::StatusOr<const Nvml*> Load() {
   load("nvmlDeviceGetHandleByUUID", nvml->device_by_uuid);
   load("nvmlDeviceGetMemoryInfo", nvml->memory_info);
   load("nvmlErrorString", nvml->error_text);
+  load("nvmlDeviceGetMaxPcieLinkGeneration", nvml->link_generation);
+  load("nvmlDeviceGetMaxPcieLinkWidth", nvml->link_width);
   if (!complete) {
     return absl::FailedPreconditionError("libnvidia-ml.so.1 is too old");
   }
@@ -71,7 +81,7 @@ struct Found {
 };
 
 absl::StatusOr<Found> Find(const std::string& uuid) {
-  static const auto& nvml = *new absl::StatusOr<const Nvml*>(Load());
+  static const auto& nvml = *new absl::StatusOr<const Nvml*>(LoadNvml());
   if (!nvml.ok()) return nvml.status();
   Found found = {*nvml, nullptr};
   METS_RETURN_IF_ERROR(found.nvml->StatusOf(
@@ -89,6 +99,22 @@ absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid) {
       found.nvml->StatusOf(found.nvml->memory_info(found.device, &memory),
                            "nvmlDeviceGetMemoryInfo"));
   return Bytes(static_cast<int64_t>(memory.free));
+}
+
+absl::StatusOr<double> CudaBusSpeed(const std::string& uuid) {
+  METS_ASSIGN_OR_RETURN(const Found found, Find(uuid));
+  unsigned int generation = 0, width = 0;
+  METS_RETURN_IF_ERROR(found.nvml->StatusOf(
+      found.nvml->link_generation(found.device, &generation),
+      "nvmlDeviceGetMaxPcieLinkGeneration"));
+  METS_RETURN_IF_ERROR(
+      found.nvml->StatusOf(found.nvml->link_width(found.device, &width),
+                           "nvmlDeviceGetMaxPcieLinkWidth"));
+  if (generation < 1 || generation > std::size(kLaneBytesPerSecond)) {
+    return absl::UnimplementedError(
+        absl::StrCat("a link of PCIe generation ", generation));
+  }
+  return kReached * kLaneBytesPerSecond[generation - 1] * width;
 }
 
 absl::StatusOr<std::vector<CudaProcess>> CudaProcessesOf(

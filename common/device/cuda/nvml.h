@@ -17,6 +17,11 @@ namespace mets {
 // capability); NOT_FOUND for an unknown UUID.
 absl::StatusOr<Bytes> FreeCudaMemory(const std::string& uuid);
 
+// What copies to or from the host reach, one way, in bytes a second: 87 % of
+// the fastest link that device and slot agree on (an H200 on PCIe 5 x16 copies
+// at 55 of 63 GB/s). Errors as above, and UNIMPLEMENTED for unknown links.
+absl::StatusOr<double> CudaBusSpeed(const std::string& uuid);
+
 // Processes that compute on a device. Errors as above.
 absl::StatusOr<std::vector<CudaProcess>> CudaProcessesOf(
     const std::string& uuid);

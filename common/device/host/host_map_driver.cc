@@ -82,7 +82,7 @@ HostMapDriver::HostMapDriver(std::unique_ptr<AddressRegion> ranges,
       method_(method) {}
 
 MapDriverInfo HostMapDriver::info() const {
-  return {"host", AddressRegion::kGranularity, kSlabThreshold};
+  return {"host", AddressRegion::kGranularity, kSlabThreshold, 1};
 }
 
 absl::StatusOr<ChunkHandle> HostMapDriver::ImportChunk(UniqueFd fd,
@@ -136,6 +136,17 @@ absl::Status HostMapDriver::Unmap(char* range,
   METS_ASSIGN_OR_RETURN(Chunks chunks, Resolve(range, handles, range));
   METS_RETURN_IF_ERROR(MakeInaccessible(range, chunks));
   for (HostChunk* chunk : chunks) chunk->set_place(nullptr, false);
+  return absl::OkStatus();
+}
+
+// Nothing is under way but copies, which do not use the range.
+absl::Status HostMapDriver::UnmapAfter(absl::Span<const Fence> after,
+                                       char* range,
+                                       absl::Span<const ChunkHandle> handles) {
+  for (Fence fence : after) METS_RETURN_IF_ERROR(Wait(fence));
+  METS_ASSIGN_OR_RETURN(const Chunks chunks, Resolve(range, handles, range));
+  METS_RETURN_IF_ERROR(Unmap(range, handles));
+  ReleaseRange(range, TotalSize(chunks));
   return absl::OkStatus();
 }
 

@@ -70,6 +70,8 @@ class HostMapDriver : public MapDriver {
   absl::Status Map(char* range, absl::Span<const ChunkHandle> chunks) override;
   absl::Status Unmap(char* range,
                      absl::Span<const ChunkHandle> chunks) override;
+  absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
+                          absl::Span<const ChunkHandle> chunks) override;
   absl::Status BlockAccess(char* range,
                            absl::Span<const ChunkHandle> chunks) override;
   absl::Status AllowAccess(char* range,

@@ -109,9 +109,18 @@ absl::StatusOr<char*> MapHostExtent(const UniqueFd& fd, Bytes size) {
   return static_cast<char*>(base);
 }
 
-bool IsSealedHostMemory(int fd) {
+absl::Status CheckHostMemory(int fd, Bytes size) {
   const int seals = fcntl(fd, F_GET_SEALS);
-  return seals >= 0 && (seals & kSeals) == kSeals;
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    return absl::InvalidArgumentError(
+        "the descriptor is no memory of a host device, nor swap space");
+  }
+  struct stat info;
+  if (fstat(fd, &info) != 0) return ErrnoToStatus(errno, "fstat");
+  if (info.st_size == size.count()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the descriptor has ", info.st_size, " bytes where ",
+                   size.count(), " were expected"));
 }
 
 }  // namespace mets

@@ -38,8 +38,8 @@ absl::StatusOr<UniqueFd> CreateHostExtent(Bytes size,
 // munmap. INVALID_ARGUMENT when `fd` does not have exactly `size` bytes.
 absl::StatusOr<char*> MapHostExtent(const UniqueFd& fd, Bytes size);
 
-// Whether `fd` has the size and the seals of such memory.
-bool IsSealedHostMemory(int fd);
+// INVALID_ARGUMENT when `fd` is no such memory of exactly `size` bytes.
+absl::Status CheckHostMemory(int fd, Bytes size);
 
 }  // namespace mets
 

@@ -39,17 +39,7 @@ absl::StatusOr<UniqueFd> HostPoolDriver::CreateChunk(Bytes size) {
 
 absl::StatusOr<UniqueFd> HostPoolDriver::AdoptChunk(UniqueFd fd, Bytes size) {
   METS_RETURN_IF_ERROR(budget_.CheckClass(size));
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0) return ErrnoToStatus(errno, "adopt chunk");
-  if (!IsSealedHostMemory(fd.get())) {
-    return absl::InvalidArgumentError(
-        "adopt chunk: the descriptor is no chunk of a host device");
-  }
-  if (info.st_size != size.count()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("adopt chunk: ", info.st_size, " bytes where ",
-                     size.count(), " were expected"));
-  }
+  METS_RETURN_IF_ERROR(CheckHostMemory(fd.get(), size));
   METS_RETURN_IF_ERROR(budget_.Reserve(size));
   return fd;
 }
@@ -66,6 +56,11 @@ absl::Status HostPoolDriver::ReleaseChunk(UniqueFd fd) {
 
 absl::StatusOr<UniqueFd> HostPoolDriver::CreateExtent(Bytes size) {
   return CreateHostExtent(size, memory_options());
+}
+
+absl::StatusOr<UniqueFd> HostPoolDriver::AdoptExtent(UniqueFd fd, Bytes size) {
+  METS_RETURN_IF_ERROR(CheckHostMemory(fd.get(), size));
+  return fd;
 }
 
 absl::StatusOr<Bytes> HostPoolDriver::FreeBytes() const {

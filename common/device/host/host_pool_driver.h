@@ -38,6 +38,7 @@ class HostPoolDriver : public PoolDriver {
   absl::StatusOr<UniqueFd> AdoptChunk(UniqueFd fd, Bytes size) override;
   absl::Status ReleaseChunk(UniqueFd fd) override;
   absl::StatusOr<UniqueFd> CreateExtent(Bytes size) override;
+  absl::StatusOr<UniqueFd> AdoptExtent(UniqueFd fd, Bytes size) override;
   // The smaller of what is left of `total` and the machine's free memory.
   absl::StatusOr<Bytes> FreeBytes() const override;
 

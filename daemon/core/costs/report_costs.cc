@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "daemon/core/costs/totals.h"
-#include "daemon/core/paced_moves.h"
+#include "daemon/core/moves/paced_moves.h"
 
 namespace mets::core {
 

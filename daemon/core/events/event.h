@@ -29,6 +29,10 @@ enum class EventKind {
   kUnresponsive,  // A process has not answered an order in time.
   kResponds,      // It has.
   kCommanded,     // An operator's command; text.
+  kShared,        // The job has published a share: bytes, text: its name.
+  kShareTaken,    // A process of the job has attached it: likewise.
+  kShareGone,     // Its last holder, of this job, has left it: likewise.
+  kReturned,      // bytes that nobody has used; device: none for swap space.
   kStepped,       // It has repeated its step: count, took: the last one.
 };
 

@@ -53,6 +53,24 @@ std::string EvictedText(const Event& event) {
   return absl::StrCat(text, CauseText(event), ": ", DurationText(event.took));
 }
 
+std::string ShareText(const Event& event) {
+  const std::string share = event.text.empty()
+                                ? "memory shared before a restart of metsd"
+                                : absl::StrCat("share ", Quoted(event.text));
+  const std::string bytes = FormatBytes(event.bytes);
+  switch (event.kind) {
+    case EventKind::kShared:
+      return absl::StrCat(Quoted(event.job), " has published ", share, " of ",
+                          bytes, " on ", event.device);
+    case EventKind::kShareTaken:
+      return absl::StrCat("a process of ", Quoted(event.job), " has attached ",
+                          share, " of ", bytes);
+    default:
+      return absl::StrCat(share, " is gone: ", Quoted(event.job),
+                          " was the last to have its ", bytes);
+  }
+}
+
 std::string LimitText(const Event& event) {
   return event.bytes.is_zero()
              ? absl::StrCat(Quoted(event.job), " has no limit any more")
@@ -97,6 +115,10 @@ std::string EventText(const Event& event) {
   switch (event.kind) {
     case EventKind::kLimitSet:
       return LimitText(event);
+    case EventKind::kShared:
+    case EventKind::kShareTaken:
+    case EventKind::kShareGone:
+      return ShareText(event);
     case EventKind::kWaits:
       return absl::StrCat(job, " has waited ", took, " for ", bytes, ": ",
                           FirstLine(event.text));
@@ -115,6 +137,12 @@ std::string EventText(const Event& event) {
     case EventKind::kPlanned:
       return absl::StrCat("planned the step of ", job, ": in each, ", bytes,
                           " leave and come back (", took, " a step)");
+    case EventKind::kReturned:
+      return event.device.empty()
+                 ? absl::StrCat("returned ", bytes,
+                                " of unused swap space to the machine")
+                 : absl::StrCat("returned ", bytes, " of unused memory to ",
+                                event.device);
     case EventKind::kStepped:
       return absl::StrCat(job, " has made ", event.count,
                           event.count == 1 ? " step" : " steps",
@@ -160,6 +188,14 @@ absl::string_view EventName(EventKind kind) {
       return "responds";
     case EventKind::kCommanded:
       return "commanded";
+    case EventKind::kShared:
+      return "shared";
+    case EventKind::kShareTaken:
+      return "share_taken";
+    case EventKind::kShareGone:
+      return "share_gone";
+    case EventKind::kReturned:
+      return "returned";
     case EventKind::kStepped:
       return "stepped";
   }

@@ -126,6 +126,15 @@ void NoteMoves(State& state, Session& session, size_t device) {
   holding.reported = state.now;
 }
 
+void NoteShare(State& state, EventKind kind, const Session& session,
+               size_t device, const Share& share) {
+  if (!state.config.events) return;
+  Event event = JobEvent(state, kind, *session.job, device);
+  event.bytes = share.size;
+  event.text = share.name;
+  state.Note(std::move(event));
+}
+
 void NoteMode(State& state, size_t device, SharingMode before) {
   const TurnScheduler& turns = state.devices[device].turns;
   if (!state.config.events || turns.mode() == before) return;
@@ -137,6 +146,15 @@ void NoteMode(State& state, size_t device, SharingMode before) {
     absl::StrAppend(&event.text,
                     ", and spent their time on copies (thrash detected)");
   }
+  state.Note(std::move(event));
+}
+
+void NoteReturned(State& state, const std::string& device, Bytes bytes) {
+  if (!state.config.events || bytes.is_zero()) return;
+  Event event;
+  event.kind = EventKind::kReturned;
+  event.device = device;
+  event.bytes = bytes;
   state.Note(std::move(event));
 }
 

@@ -42,8 +42,14 @@ void NoteEvicted(State& state, const Session& session, const Order& order,
 // are over.
 void NoteMoves(State& state, Session& session, size_t device);
 
+// What the session's job has done with a share.
+void NoteShare(State& state, EventKind kind, const Session& session,
+               size_t device, const Share& share);
+
 // The device's jobs compute in another way than before.
 void NoteMode(State& state, size_t device, SharingMode before);
+// So much of a device, or of swap space, goes back; nothing for no bytes.
+void NoteReturned(State& state, const std::string& device, Bytes bytes);
 // The turns that have ended.
 void NoteTurns(State& state, size_t device);
 // `earlier`: steps that were known before a report of the session.

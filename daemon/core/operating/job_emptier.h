@@ -10,9 +10,9 @@
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
-#include "daemon/core/reclaimer.h"
 #include "daemon/core/state.h"
-#include "daemon/core/swap_space.h"
+#include "daemon/core/swap/swap_space.h"
+#include "daemon/core/victims/reclaimer.h"
 
 namespace mets::core {
 

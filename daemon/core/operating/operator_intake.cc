@@ -95,4 +95,33 @@ void OperatorIntake::OnKill(const KillJob& input) {
   state_.Send(OperatorAction(std::move(done)));
 }
 
+void OperatorIntake::OnRestore(const RestoreSettings& input) {
+  for (const std::string& name : input.settings.drained) {
+    size_t index = 0;
+    Device* device = name.empty() ? nullptr : state_.FindDevice(name, &index);
+    if (device != nullptr) device->drained = true;
+  }
+  for (const OperatorSettings::Job& setting : input.settings.jobs) {
+    Job* job = state_.sessions.FindJob(setting.domain, setting.name);
+    if (job == nullptr) continue;
+    job->paused = setting.paused;
+    job->set_limit = setting.limit;
+    if (setting.limit.has_value()) job->limit = *setting.limit;
+  }
+}
+
+OperatorSettings SettingsOf(const State& state) {
+  OperatorSettings settings;
+  for (const Device& device : state.devices) {
+    if (device.drained) settings.drained.push_back(device.config.name);
+  }
+  for (const auto& [key, job] : state.sessions.jobs()) {
+    if (job.sessions.empty() || (!job.paused && !job.set_limit.has_value())) {
+      continue;
+    }
+    settings.jobs.push_back({job.domain, job.name, job.paused, job.set_limit});
+  }
+  return settings;
+}
+
 }  // namespace mets::core

@@ -10,7 +10,7 @@ namespace mets::core {
 
 // Drains devices, pauses, empties and ends jobs. Every command is answered by
 // one CommandDone: at once, but for EvictJob. What is drained or paused is so
-// until told otherwise; nothing of it is known to a later daemon.
+// until told otherwise, also by a later daemon (SettingsOf, OnRestore).
 //
 // Not thread-safe. Borrows the state and the emptier.
 class OperatorIntake {
@@ -25,6 +25,7 @@ class OperatorIntake {
   void OnEvict(const EvictJob& input);
   // All processes of the job, also those that are not connected.
   void OnKill(const KillJob& input);
+  void OnRestore(const RestoreSettings& input);
 
  private:
   void SetPaused(Job& job, bool paused);
@@ -33,6 +34,9 @@ class OperatorIntake {
   State& state_;
   JobEmptier& emptier_;
 };
+
+// Of the jobs that have processes.
+OperatorSettings SettingsOf(const State& state);
 
 }  // namespace mets::core
 

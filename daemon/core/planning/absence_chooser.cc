@@ -10,7 +10,7 @@ namespace mets::core {
 namespace {
 
 constexpr int kMostPasses = 6;
-constexpr uint32_t kNever = UINT32_MAX;
+constexpr uint32_t kNoUse = UINT32_MAX;
 
 absl::Time At(double seconds) {
   return absl::UnixEpoch() + absl::Seconds(seconds);
@@ -105,11 +105,11 @@ class Sweep {
     }
   }
 
-  // The op that uses it next; kNever when it is freed without.
+  // The op that uses it next; kNoUse when it is freed without.
   uint32_t NextOp(uint32_t b) const {
     const std::vector<Use>& uses = profile_.buffer(b).uses;
     const size_t next = buffers_[b].next;
-    return next < uses.size() && !uses[next].fresh ? uses[next].op : kNever;
+    return next < uses.size() && !uses[next].fresh ? uses[next].op : kNoUse;
   }
 
   VictimFacts Facts(uint32_t b, uint32_t op) const {
@@ -121,7 +121,7 @@ class Sweep {
     if (state.last_op > op) last -= profile_.duration();
     uint32_t next = NextOp(b);
     double until;
-    if (next == kNever) {
+    if (next == kNoUse) {
       next = profile_.buffer(b).free_after;
       until = profile_.end(next);
     } else {
@@ -168,7 +168,7 @@ class Sweep {
     absence.evict_after = state.last_op;
     absence.clean = !state.dirty;
     absence.use = NextOp(b);
-    if (absence.use == kNever) {
+    if (absence.use == kNoUse) {
       absence.use = profile_.buffer(b).free_after;
       absence.returns = false;
     }

@@ -7,7 +7,7 @@
 #include "common/base/bytes.h"
 #include "common/steps/step_plan.h"
 #include "daemon/core/planning/step_profile.h"
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_policy.h"
 
 namespace mets::core {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 
 namespace mets::core {
 namespace {
@@ -20,6 +19,7 @@ PlanReplay::PlanReplay(const StepProfile& profile, Bytes budget,
       absences_(absences),
       leave_after_(profile.ops()),
       place_(profile.program().buffers.size(), Place::kNone),
+      dirty_(place_.size(), true),
       old_(place_.size(), Place::kNone),
       ready_(place_.size(), 0),
       out_end_(kNever),
@@ -28,23 +28,8 @@ PlanReplay::PlanReplay(const StepProfile& profile, Bytes budget,
     if (profile.buffer(absences[i].buffer).uses.empty()) continue;
     leave_after_[absences[i].evict_after].push_back(i);
   }
-  SortReturns();
+  returns_ = steps::ReturnsOf(absences_, profile_.ops());
   PlaceAtFirst();
-}
-
-// As PlanFollower.
-void PlanReplay::SortReturns() {
-  const uint32_t n = profile_.ops();
-  for (const steps::Absence& absence : absences_) {
-    if (!absence.returns) continue;
-    returns_.push_back({absence.restore_at,
-                        (absence.use + n - absence.restore_at) % n,
-                        absence.buffer});
-  }
-  std::sort(returns_.begin(), returns_.end(), [](Return a, Return b) {
-    return std::tie(a.at, a.ahead, a.buffer) <
-           std::tie(b.at, b.ahead, b.buffer);
-  });
 }
 
 void PlanReplay::PlaceAtFirst() {
@@ -58,6 +43,7 @@ void PlanReplay::PlaceAtFirst() {
     const bool across = absence.returns && absence.use <= absence.evict_after;
     if (across && place_[absence.buffer] == Place::kHere) {
       place_[absence.buffer] = Place::kAway;
+      dirty_[absence.buffer] = false;
     }
   }
   for (uint32_t b = 0; b < place_.size(); ++b) {
@@ -140,6 +126,7 @@ bool PlanReplay::Take(uint32_t op) {
   used_ += profile_.fresh(op);
   for (const steps::Access& access : accesses) {
     if (Missing(access)) CopyBack(access.buffer, now_);
+    if (access.kind != steps::AccessKind::kRead) dirty_[access.buffer] = true;
     if (access.kind != steps::AccessKind::kNew) continue;
     Place& place = place_[access.buffer];
     if (place != Place::kNone) old_[access.buffer] = place;
@@ -182,6 +169,7 @@ void PlanReplay::Advance(double until) {
       out_end_ = kNever;
       if (place_[leaving_] == Place::kLeaving) {
         place_[leaving_] = Place::kAway;
+        dirty_[leaving_] = false;
         used_ -= profile_.size(leaving_);
       }
       EvictNext(event);
@@ -203,7 +191,7 @@ void PlanReplay::EvictNext(double at) {
     place_[absence.buffer] = Place::kLeaving;
     leaving_ = absence.buffer;
     out_end_ = at + kCopyLatency;
-    if (!absence.clean) {
+    if (dirty_[absence.buffer]) {
       out_end_ += CopySeconds(profile_.size(absence.buffer), bus_.out);
     }
   }

@@ -38,13 +38,7 @@ class PlanReplay {
     kAway,
     kComing
   };
-  struct Return {
-    uint32_t at;
-    uint32_t ahead;
-    uint32_t buffer;
-  };
 
-  void SortReturns();
   void PlaceAtFirst();
   // False: there is no memory.
   bool Run(uint32_t op);
@@ -66,10 +60,11 @@ class PlanReplay {
   const BusSpeed bus_;
   const std::vector<steps::Absence>& absences_;
   std::vector<std::vector<uint32_t>> leave_after_;  // Absences, by op.
-  std::vector<Return> returns_;                     // In the order of `at`.
+  std::vector<steps::PlannedReturn> returns_;
   size_t next_return_ = 0;
 
   std::vector<Place> place_;
+  std::vector<bool> dirty_;    // Its slot does not hold what it has.
   std::vector<Place> old_;     // What was replaced, until it is freed.
   std::vector<double> ready_;  // When what is coming is here.
   Bytes used_;

@@ -7,7 +7,7 @@
 #include "common/steps/step_program.h"
 #include "daemon/core/planning/absence_chooser.h"
 #include "daemon/core/types.h"
-#include "daemon/core/victim_policy.h"
+#include "daemon/core/victims/victim_policy.h"
 
 namespace mets::core {
 

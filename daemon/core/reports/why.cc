@@ -135,6 +135,27 @@ void ExplainTurn(const State& state, const Job& job, size_t device,
                    job.weight, ") gets more of the time"));
 }
 
+// Why not all that a job has is on the device.
+void ExplainSwapped(const State& state, const Job& job, size_t device,
+                    WhyAnswer* answer) {
+  const JobSums sums = SumJob(state, job, device);
+  if (sums.swapped.is_zero()) return;
+  const bool limited =
+      !job.limit.is_zero() && sums.resident + sums.swapped > job.limit;
+  answer->reasons.push_back(
+      absl::StrCat(FormatBytes(sums.swapped), " of it are swapped, ",
+                   limited ? absl::StrCat("for its limit of ",
+                                          FormatBytes(job.limit))
+                           : "because the jobs together have more than the "
+                             "device; they come back when ops use them"));
+  answer->advice.push_back(
+      limited ? absl::StrCat("a higher limit: metsctl limit ", job.name,
+                             " SIZE; it has ",
+                             FormatBytes(sums.resident + sums.swapped))
+              : "fewer jobs at once or smaller batches; METS_GUARANTEE keeps "
+                "bytes of it on the device, METS_PRIORITY takes others' first");
+}
+
 WhyAnswer Answer(const State& state, const Job& job, size_t device) {
   WhyAnswer answer;
   answer.job = job.name;
@@ -164,9 +185,11 @@ WhyAnswer Answer(const State& state, const Job& job, size_t device) {
       answer.summary = absl::StrCat("is idle since ",
                                     DurationText(state.now - job.last_active),
                                     ": it uses no memory and waits for none");
+      ExplainSwapped(state, job, device, &answer);
       break;
     case JobPhase::kComputes:
       answer.summary = "computes: it waits for nothing";
+      ExplainSwapped(state, job, device, &answer);
       break;
   }
   return answer;

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/chunks/lending.h"
 #include "daemon/core/events/notes.h"
-#include "daemon/core/lending.h"
 #include "daemon/core/scheduling/quantum_room.h"
 
 namespace mets::core {

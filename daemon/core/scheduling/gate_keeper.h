@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "daemon/core/reclaimer.h"
 #include "daemon/core/state.h"
+#include "daemon/core/victims/reclaimer.h"
 
 namespace mets::core {
 

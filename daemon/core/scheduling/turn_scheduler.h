@@ -76,6 +76,8 @@ class TurnScheduler {
 
   // Shares take so much of the pool, whoever computes.
   void SetShared(Bytes shared) { pool_ = options_.pool - shared; }
+  // Orders' identifiers go on behind `last`.
+  void SkipOrders(OrderId last) { ids_.Skip(last); }
   // Exactly these sessions take part from now on.
   void Update(absl::Time now, const std::vector<TurnFacts>& facts);
   // The session's gate is open now, whatever it was told (its stream broke).

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/events/notes.h"
 
 namespace mets::core {
 namespace {
@@ -32,7 +33,7 @@ void JoinOrphan(State& state, size_t index, Session& session,
                 const HeldShare& held) {
   Device& device = state.devices[index];
   if (Share* known = device.shares.Find(KeyOf(session, held))) {
-    known->holders.insert(session.id);
+    if (known->holders.insert(session.id).second) device.shares.Changed(*known);
     return;
   }
   Share share;
@@ -54,13 +55,17 @@ void LeaveShare(State& state, size_t index, Share& share, Session& session) {
   const bool paid = share.payer == session.id;
   if (paid) session.holdings[index].shared -= share.size;
   if (share.holders.empty()) {
+    NoteShare(state, EventKind::kShareGone, session, index, share);
     Free(state, index, share);
-  } else if (paid) {
+    return;
+  }
+  if (paid) {
     Session& next = *state.sessions.Find(*share.holders.begin());
     share.payer = next.id;
     next.holdings[index].shared += share.size;
     state.WatchLimit(*next.job);
   }
+  state.devices[index].shares.Changed(share);
 }
 
 void LeaveAllShares(State& state, Session& session) {

@@ -22,7 +22,7 @@ Share* ShareBook::FindName(DomainId domain, const std::string& name) {
 
 Share& ShareBook::Add(Share share) {
   METS_CHECK(!share.holders.empty()) << "share " << share.id;
-  const Key key{share.domain, share.epoch, share.id};
+  const Key key = share.key();
   const auto [it, added] = all_.emplace(key, std::move(share));
   METS_CHECK(added) << "share " << it->second.id << " exists";
   Share& kept = it->second;
@@ -31,13 +31,22 @@ Share& ShareBook::Add(Share share) {
     METS_CHECK(names_.emplace(std::pair(kept.domain, kept.name), &kept).second)
         << "share " << kept.name << " exists";
   }
+  Changed(kept);
   return kept;
 }
 
+void ShareBook::Changed(const Share& share) const {
+  if (changes_ != nullptr && changes_->on()) {
+    changes_->Add(KeptShare{index_, share});
+  }
+}
+
 void ShareBook::Erase(const Share& share) {
+  const Key key = share.key();
   bytes_ -= share.size;
   if (!share.name.empty()) names_.erase({share.domain, share.name});
-  all_.erase({share.domain, share.epoch, share.id});
+  all_.erase(key);
+  if (changes_ != nullptr) changes_->Add(Gone<ShareKey>{{index_, key}});
 }
 
 size_t ShareBook::CountOf(DomainId domain) const {

@@ -3,40 +3,26 @@
 #define METS_DAEMON_CORE_SHARES_SHARE_BOOK_H_
 
 #include <map>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "daemon/core/kept/change.h"
+#include "daemon/core/shares/share.h"
 
 namespace mets::core {
-
-// Memory that sessions of one domain have mapped read-only. It lives as long as
-// any of them holds it.
-struct Share {
-  ShareId id;
-  Epoch epoch;  // In which it was published.
-  DomainId domain;
-  // Empty: of an earlier epoch; nobody can attach it any more.
-  std::string name;
-  std::string checksum;
-  Bytes bytes;                  // Of the buffer that was published.
-  std::vector<ChunkId> chunks;  // None: of an earlier epoch.
-  Bytes size;                   // Of the chunks.
-  std::set<SessionId> holders;
-  SessionId payer;  // The holder whose job is charged with it.
-
-  bool orphan() const { return chunks.empty(); }
-};
 
 // Not thread-safe. Shares stay at their address while they exist. Changes no
 // ledger and no session.
 class ShareBook {
  public:
-  using Key = std::tuple<DomainId, Epoch, ShareId>;
+  using Key = Share::Key;
+
+  // `changes`, if there is one, is told of the shares of device `index`.
+  explicit ShareBook(ChangeLog* changes = nullptr, size_t index = 0)
+      : changes_(changes), index_(index) {}
 
   // Null when there is none.
   Share* Find(const Key& key);
@@ -46,6 +32,8 @@ class ShareBook {
   // REQUIRES: neither its key nor its name is taken; it has a holder.
   Share& Add(Share share);
   void Erase(const Share& share);
+  // Its holders have changed.
+  void Changed(const Share& share) const;
 
   size_t CountOf(DomainId domain) const;
   Bytes bytes() const { return bytes_; }
@@ -56,6 +44,8 @@ class ShareBook {
   Bytes UnpaidBy(SessionId session) const;
 
  private:
+  ChangeLog* const changes_;
+  const size_t index_;
   std::map<Key, Share> all_;
   std::map<std::pair<DomainId, std::string>, Share*> names_;
   Bytes bytes_;

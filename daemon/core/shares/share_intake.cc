@@ -6,7 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/plain_name.h"
-#include "daemon/core/session_exit.h"
+#include "daemon/core/events/notes.h"
+#include "daemon/core/sessions/session_exit.h"
 #include "daemon/core/shares/held_shares.h"
 
 namespace mets::core {
@@ -161,6 +162,7 @@ void ShareIntake::Publish(const PublishShare& input, Session& session,
   holding.chunk_bytes -= share.size;
   holding.shared += share.size;
   holding.cached = std::min(holding.cached, holding.own());
+  NoteShare(state_, EventKind::kShared, session, index, share);
   SendShare(index, device.shares.Add(std::move(share)), Done(input));
 }
 
@@ -211,6 +213,8 @@ void ShareIntake::OnAttach(const AttachShare& input) {
     return;
   }
   share->holders.insert(session->id);
+  NoteShare(state_, EventKind::kShareTaken, *session, index, *share);
+  state_.devices[index].shares.Changed(*share);
   SendShare(index, *share, std::move(answer));
 }
 

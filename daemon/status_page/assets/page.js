@@ -153,6 +153,26 @@ function drawJobs() {
   byId("job-table").hidden = all === 0;
 }
 
+// ---- shares -----------------------------------------------------------------
+
+function drawShares(shares) {
+  byId("shares").hidden = !shares.length;
+  byId("share-table").tBodies[0].replaceChildren(...shares.map(share => {
+    const row = document.createElement("tr");
+    const name = part("th", share.name || "of an earlier metsd");
+    name.scope = "row";
+    const left = text => {
+      const node = part("td", text);
+      node.className = "left";
+      return node;
+    };
+    row.append(name, left(share.device), part("td", bytes(share.bytes)),
+               part("td", share.sessions), left(share.jobs.join(", ")),
+               left(share.payer));
+    return row;
+  }));
+}
+
 function addTraffic(status, seconds) {
   const now = new Map();
   for (const job of status.jobs) {
@@ -266,6 +286,7 @@ function show(status) {
   for (const job of status.jobs) colour(job.name);
   drawDevices(status);
   drawJobs();
+  drawShares(status.shares);
 }
 
 function connected(yes) {

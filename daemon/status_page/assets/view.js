@@ -130,6 +130,7 @@ export class DeviceView {
     this.memory.draw(
         parts, device.pool,
         `${bytes(device.resident)} resident, of it ` +
+            (device.shared ? `${bytes(device.shared)} shared, ` : "") +
             `${bytes(own.reduce((sum, j) => sum + j.pinned, 0))} pinned ` +
             `(dark edge); ${bytes(device.cached)} cached (grey)` +
             (device.moving ? `; ${bytes(device.moving)} moving` : ""),

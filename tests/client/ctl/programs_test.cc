@@ -122,10 +122,14 @@ TEST_F(ProgramsTest, SystemdIsToldWhenItIsReadyAndWhenItStops) {
             0);
   const timeval timeout = {20, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  // The next message that is not about the descriptor store.
   const auto receive = [&socket] {
-    char text[256];
-    const ssize_t size = recv(socket.get(), text, sizeof(text), 0);
-    return std::string(text, size > 0 ? size : 0);
+    for (;;) {
+      char text[256];
+      const ssize_t size = recv(socket.get(), text, sizeof(text), 0);
+      const std::string message(text, size > 0 ? size : 0);
+      if (message.find("FDSTORE") == std::string::npos) return message;
+    }
   };
   setenv("NOTIFY_SOCKET", path.c_str(), 1);
   StartMetsd();
@@ -149,6 +153,9 @@ TEST_F(ProgramsTest, BadConfigurationIsExitStatus2) {
   const Result result = Run({kMetsd, "--config", dir_ + "/metsd.toml"});
   EXPECT_EQ(result.exit_status, 2);
   EXPECT_THAT(result.err, AllOf(HasSubstr("metsd.toml:1"), HasSubstr("speed")));
+  const Result folder = Run({kMetsd, "--check-config", "--config", dir_});
+  EXPECT_EQ(folder.exit_status, 2);
+  EXPECT_THAT(folder.err, HasSubstr("Is a directory"));
 }
 
 TEST_F(ProgramsTest, StatusShowsDevicesAndJobs) {
@@ -196,8 +203,32 @@ TEST_F(ProgramsTest, ErrorsOfMetsctlAreOneLine) {
   const Result size = Run({kMetsctl, "limit", "bert", "huge"});
   EXPECT_EQ(size.exit_status, 2);
   EXPECT_THAT(size.err, HasSubstr("huge"));
-  EXPECT_EQ(Run({kMetsctl}).exit_status, 2);
-  EXPECT_EQ(Run({kMetsctl, "frobnicate"}).exit_status, 2);
+}
+
+TEST_F(ProgramsTest, WhatIsTypedWrongIsNamedWithTheWayToHelp) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{}, "a command is needed (metsctl --help"},
+      {{"frobnicate"}, "there is no command 'frobnicate'"},
+      {{"status", "--jsn"}, "--jsn (metsctl status --help"},
+      {{"record", "bert", "file", "--seconds", "-3"},
+       "'-3' is not possible; a number of seconds is needed"},
+      {{"run", "--priority", "99999", "--", "true"},
+       "--priority: 99999 is not between -1000 and 1000"}};
+  for (const auto& [words, said] : cases) {
+    std::vector<std::string> command = {kMetsctl};
+    command.insert(command.end(), words.begin(), words.end());
+    const Result result = Run(command);
+    EXPECT_EQ(result.exit_status, 2) << said;
+    EXPECT_THAT(result.err, AllOf(StartsWith("metsctl: "), HasSubstr(said)));
+  }
+  EXPECT_EQ(Run({kMetsctl, "run", "--help"}).exit_status, 0);
+}
+
+TEST_F(ProgramsTest, AReportThatCannotBeWrittenSaysWhy) {
+  const Result report = Run({kMetsctl, "report", "--out", dir_ + "/no/x.gz"});
+  EXPECT_EQ(report.exit_status, 1);
+  EXPECT_THAT(report.err, AllOf(HasSubstr("tar"), HasSubstr(dir_ + "/no/x.gz"),
+                                HasSubstr("No such file or directory")));
 }
 
 TEST_F(ProgramsTest, RunSetsTheJobsEnvironment) {

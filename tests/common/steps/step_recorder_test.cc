@@ -133,6 +133,21 @@ TEST(StepRecorderTest, FastestRepetitionGivesTheTimes) {
   EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(5));
 }
 
+// Of launching what was timed when it was recorded.
+TEST(StepRecorderTest, TimesThatAreNotOfTheWorkDoNotCount) {
+  FakeJob job(kLayers);
+  job.timed = true;
+  job.Steps(4);
+  ASSERT_NE(job.recorder.program(), nullptr);
+  job.timed = false;
+  job.op_time = absl::Microseconds(10);
+  job.Steps(4);
+  EXPECT_EQ(job.recorder.program()->duration, absl::Milliseconds(kOps));
+  job.timed = true;
+  job.Steps(2);
+  EXPECT_EQ(job.recorder.program()->duration, kOps * absl::Microseconds(10));
+}
+
 // The value of a variable that each step allocates anew.
 TEST(StepRecorderTest, ReplacedVariableIsOneBuffer) {
   FakeJob job(kLayers);

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/app/state_file.h"
+#include "daemon/app/recovery/state_file.h"
 #include "tests/daemon/app/daemon_fixture.h"
 #include "tests/daemon/app/http_get.h"
 #include "tests/daemon/app/test_client.h"
@@ -90,7 +90,7 @@ TEST_F(StartTest, TooLittleMemoryIsRefusedWithTheNumbers) {
   config.devices = {{"host", GiB(1 << 20)}};
   const std::string error = ErrorOf(config);
   EXPECT_THAT(error, HasSubstr("too little memory"));
-  EXPECT_THAT(error, HasSubstr("64 MiB"));
+  EXPECT_THAT(error, HasSubstr("1024 TiB"));
 }
 
 TEST_F(StartTest, UnknownPolicyIsRefusedWithTheKnownOnes) {
@@ -280,9 +280,9 @@ UniqueFd Bound(const std::string& path, int type) {
 
 TEST_F(StartTest, SocketsThatSystemdHasBoundAreUsedAndStay) {
   std::filesystem::create_directory(run_dir_);
-  transport::PassedSockets passed;
-  passed.fd = Bound(run_dir_ + "/fd.sock", SOCK_SEQPACKET);
-  passed.session = Bound(run_dir_ + "/session.sock", SOCK_STREAM);
+  app::ServiceManager::Passed passed;
+  passed.sockets.fd = Bound(run_dir_ + "/fd.sock", SOCK_SEQPACKET);
+  passed.sockets.session = Bound(run_dir_ + "/session.sock", SOCK_STREAM);
   auto daemon = app::Daemon::Start(SmallConfig(), log_, std::move(passed));
   ASSERT_TRUE(daemon.ok()) << daemon.status();
   daemon_ = *std::move(daemon);

@@ -15,7 +15,9 @@ constexpr char kDevice[] = "host0";
 }  // namespace
 
 void FakeCluster::Step(const Input& input) {
-  for (const Action& action : core_->Step(now_, input)) {
+  const std::vector<Action> actions = core_->Step(now_, input);
+  for (const Change& change : core_->TakeChanges()) kept_.Apply(change);
+  for (const Action& action : actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
   }
   for (Event& event : core_->TakeEvents()) {

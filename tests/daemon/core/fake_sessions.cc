@@ -3,14 +3,55 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/policy/registry.h"
 
 namespace mets::core {
 namespace {
 
 constexpr char kDevice[] = "host0";
+
+// For comparison; without identifiers that may be missing.
+std::string Text(const KeptState& kept) {
+  std::string text;
+  for (const auto& [id, s] : kept.sessions) {
+    absl::StrAppend(&text, "session ", id.value(), " of ", s.domain.value(),
+                    " ", s.job, " ", s.limit.count(), " ", s.guarantee.count(),
+                    " ", s.priority, " ", s.weight, " ", s.expected, " ",
+                    s.orphan[0].count(), "\n");
+  }
+  for (const auto& [id, c] : kept.chunks) {
+    absl::StrAppend(&text, "chunk ", id.value(), " ", c.size_class, " of ",
+                    c.domain.value(), " ", c.holder.value(), " ", c.shared,
+                    "\n");
+  }
+  for (const auto& [id, e] : kept.extents) {
+    absl::StrAppend(&text, "extent ", id.value(), " of ", e.domain.value(), " ",
+                    e.size.count(), "\n");
+  }
+  for (const auto& [id, s] : kept.slots) {
+    absl::StrAppend(&text, "slot ", id.value(), " of ", s.session.value());
+    for (const SlotPiece& piece : s.slot.pieces) {
+      absl::StrAppend(&text, " ", piece.extent.value(), " ",
+                      piece.offset.count(), " ", piece.size.count());
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  for (const auto& [key, s] : kept.shares) {
+    absl::StrAppend(&text, "share ", s.id.value(), " ", s.epoch.value(), " of ",
+                    s.domain.value(), " ", s.name, " ", s.checksum, " ",
+                    s.bytes.count(), " ", s.size.count(), " ", s.chunks.size(),
+                    " payer ", s.payer.value());
+    for (SessionId holder : s.holders) {
+      absl::StrAppend(&text, " ", holder.value());
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -35,6 +76,7 @@ CoreConfig FakeCluster::Config(Bytes pool, Bytes swap) {
                             {KiB(64), KiB(256), MiB(1), MiB(4), MiB(16)}});
   config.swap_limit = swap;
   config.extent_size = GiB(1);
+  config.changes = true;
   return config;
 }
 
@@ -101,8 +143,7 @@ void FakeCluster::Kill(FakeSession& s) {
   Step(SessionEnded{s.id});
 }
 
-void FakeCluster::Lose(FakeSession& s) {
-  if (!s.connected) return;
+void FakeCluster::Disconnect(FakeSession& s) {
   s.connected = false;
   s.to_core.clear();
   s.inbox.clear();
@@ -113,7 +154,40 @@ void FakeCluster::Lose(FakeSession& s) {
   s.lent.clear();
   s.gate = GateOrder();
   s.waits = false;
+}
+
+void FakeCluster::Lose(FakeSession& s) {
+  if (!s.connected) return;
+  Disconnect(s);
   Step(SessionLost{s.id});
+}
+
+void FakeCluster::SucceedCore() {
+  for (auto& [id, s] : sessions_) Disconnect(*s);
+  for (auto it = chunks_.begin(); it != chunks_.end();) {
+    if (kept_.chunks.count(it->first) > 0) {
+      ++it;
+      continue;
+    }
+    EXPECT_FALSE(it->second.holder.ok());
+    EXPECT_TRUE(it->second.sharers.empty());
+    it = chunks_.erase(it);
+  }
+  for (auto it = extents_.begin(); it != extents_.end();) {
+    it =
+        kept_.extents.count(it->first) > 0 ? std::next(it) : extents_.erase(it);
+  }
+  memory_.clear();
+  plan_tasks.clear();
+  EXPECT_EQ(Text(kept_), Text(core_->GetKept()));
+  const OperatorSettings settings = core_->GetStatus().settings;
+  core_ = std::make_unique<Core>(config_, *policy::MakePolicy(policy_));
+  const absl::Status status = core_->TakeOver(now_, kept_);
+  EXPECT_TRUE(status.ok()) << status;
+  KeptState taken = core_->GetKept();
+  EXPECT_EQ(Text(kept_), Text(taken));
+  kept_ = std::move(taken);
+  Step(RestoreSettings{settings});
 }
 
 void FakeCluster::Resume(FakeSession& s) {
@@ -206,7 +280,7 @@ void FakeCluster::RestartCore(CoreConfig config) {
     s->known.clear();
     s->extents.clear();
     records.push_back(
-        {s->id, s->domain, s->job, {{kDevice, s->held() + shared}}});
+        {s->id, s->domain, s->job, {{kDevice, s->held() + shared}}, {}});
   }
   chunks_.clear();
   extents_.clear();
@@ -214,8 +288,11 @@ void FakeCluster::RestartCore(CoreConfig config) {
   plan_tasks.clear();
   config.epoch = Epoch(epoch_);
   config_ = config;
+  const OperatorSettings settings = core_->GetStatus().settings;
   core_ = std::make_unique<Core>(config, *policy::MakePolicy(policy_));
+  kept_ = KeptState();
   for (const ExpectSession& record : records) Step(record);
+  Step(RestoreSettings{settings});
 }
 
 void FakeCluster::Return(FakeSession& old) {
@@ -242,7 +319,7 @@ void FakeCluster::Return(FakeSession& old) {
 }
 
 BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
-                            bool overdraft, bool pinned) {
+                            bool overdraft, bool pinned, uint64_t op) {
   const BufferId id(++s.last_buffer);
   const RequestId request(++s.last_request);
   s.requests[request] = {id, size, overdraft};
@@ -254,6 +331,7 @@ BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
   acquire.wait = wait;
   acquire.overdraft = overdraft;
   acquire.pinned = pinned;
+  acquire.op = op;
   Send(s, acquire);
   return id;
 }

@@ -155,12 +155,16 @@ class FakeCluster {
   // Return. Records name what each holds.
   void RestartCore(CoreConfig config);
   void Return(FakeSession& session);
+  // A new core takes over from this one, which has been killed: sessions come
+  // back by Resume; what was on its way is lost.
+  void SucceedCore();
 
   // --- what a process does ---------------------------------------------------
   // Asks for a buffer; it is there once the request has been granted.
   BufferId Alloc(FakeSession& session, Bytes size,
                  absl::Duration wait = absl::Seconds(60),
-                 bool overdraft = false, bool pinned = false);
+                 bool overdraft = false, bool pinned = false,
+                 uint64_t op = 0);
   // Uses a buffer: restores it first when needed.
   void Touch(FakeSession& session, BufferId buffer, bool write);
   // Frees a buffer; its chunks stay cached, or go back at once.
@@ -225,6 +229,8 @@ class FakeCluster {
   Bytes created() const;
 
  private:
+  // What one forgets with its stream.
+  static void Disconnect(FakeSession& session);
   void Do(const SessionAction& action);
   void Do(const MemoryAction& action);
   void Do(const OperatorAction& action);
@@ -263,6 +269,7 @@ class FakeCluster {
   CoreConfig config_;
   const std::string policy_;
   std::unique_ptr<Core> core_;
+  KeptState kept_;  // By the core's changes.
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   std::map<SessionId, std::unique_ptr<FakeSession>> sessions_;
   uint64_t last_session_ = 0;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -37,15 +39,35 @@ class QueueSink : public core::InputSink {
   std::deque<core::Input> inputs_;
 };
 
+// Copies what it is given.
+class CopyKeeper : public DescriptorKeeper {
+ public:
+  void Keep(ChunkId chunk, int fd) override {
+    chunks[chunk] = UniqueFd(dup(fd));
+  }
+  void Keep(ExtentId extent, int fd) override {
+    extents[extent] = UniqueFd(dup(fd));
+  }
+  void Drop(ChunkId chunk) override { chunks.erase(chunk); }
+  void Drop(ExtentId extent) override { extents.erase(extent); }
+
+  std::map<ChunkId, UniqueFd> chunks;
+  std::map<ExtentId, UniqueFd> extents;
+};
+
 class MemoryManagerTest : public ::testing::Test {
  protected:
-  MemoryManagerTest() {
+  MemoryManagerTest() { Make(nullptr); }
+
+  void Make(DescriptorKeeper* keeper) {
+    manager_ = nullptr;
     std::vector<ManagedDevice> devices;
     for (int id : {1, 2}) {
       devices.push_back({DeviceId(id), std::make_unique<HostPoolDriver>(
                                            HostPoolOptions{MiB(4)})});
     }
-    manager_ = std::make_unique<MemoryManager>(std::move(devices), sink_);
+    manager_ =
+        std::make_unique<MemoryManager>(std::move(devices), sink_, keeper);
   }
 
   QueueSink sink_;
@@ -74,6 +96,38 @@ TEST_F(MemoryManagerTest, DestroyedChunkIsGoneAndItsBytesAreFree) {
     EXPECT_TRUE(
         absl::IsNotFound(manager_->ChunkDescriptor(ChunkId(id)).status()));
   }
+}
+
+TEST_F(MemoryManagerTest, WhatIsKeptIsTakenOver) {
+  CopyKeeper keeper;
+  Make(&keeper);
+  manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(7), MiB(1)});
+  manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(8), MiB(1)});
+  ASSERT_TRUE(sink_.Take<core::ChunkCreated>().status.ok());
+  ASSERT_TRUE(sink_.Take<core::ChunkCreated>().status.ok());
+  manager_->Perform(core::CreateExtent{ExtentId(3), DomainId(1), MiB(2)});
+  ASSERT_TRUE(sink_.Take<core::ExtentCreated>().status.ok());
+  manager_->Perform(core::DestroyChunk{DeviceId(1), ChunkId(8)});
+  ASSERT_TRUE(sink_.Take<core::ChunkDestroyed>().status.ok());
+  EXPECT_EQ(keeper.chunks.count(ChunkId(8)), 0u);
+
+  Make(&keeper);
+  ASSERT_EQ(keeper.chunks.count(ChunkId(7)), 1u);
+  const auto adopt = [&](Bytes size) {
+    return manager_->Adopt(DeviceId(1), ChunkId(7), size,
+                           UniqueFd(dup(keeper.chunks[ChunkId(7)].get())));
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(adopt(MiB(4))));
+  EXPECT_TRUE(adopt(MiB(1)).ok());
+  EXPECT_TRUE(manager_->ChunkDescriptor(ChunkId(7)).ok());
+  EXPECT_TRUE(manager_
+                  ->Adopt(ExtentId(3), MiB(2),
+                          UniqueFd(dup(keeper.extents[ExtentId(3)].get())))
+                  .ok());
+  EXPECT_TRUE(manager_->ExtentDescriptor(ExtentId(3)).ok());
+  // Of the device's memory: 3 of 4 MiB are left.
+  manager_->Perform(core::CreateChunk{DeviceId(1), ChunkId(9), MiB(4)});
+  EXPECT_FALSE(sink_.Take<core::ChunkCreated>().status.ok());
 }
 
 TEST_F(MemoryManagerTest, DriverErrorIsTheResultsStatus) {

@@ -92,6 +92,19 @@ TEST_F(JobProgramTest, WithoutOpsAReadBehindAWriteBeginsOne) {
   EXPECT_THAT(program.ops, SizeIs(3));
 }
 
+TEST_F(JobProgramTest, WithoutOpsAWriteRightBeforeTheFreeIsNoUse) {
+  Add(0, EventKind::kAlloc, 1, MiB(1));
+  Add(1, EventKind::kWrite, 1, MiB(1));
+  Add(2, EventKind::kRead, 1, MiB(1));
+  Add(3, EventKind::kWrite, 1, MiB(1));
+  Add(4, EventKind::kFree, 1, MiB(1));
+  const JobProgram program = Make();
+  ASSERT_THAT(program.ops, SizeIs(2));
+  ASSERT_THAT(program.ops[1].accesses, SizeIs(1));
+  EXPECT_EQ(program.ops[1].accesses[0].kind, steps::AccessKind::kRead);
+  EXPECT_THAT(program.ops[1].frees, ElementsAre(0));
+}
+
 TEST_F(JobProgramTest, TheRecordersOwnFlushesAreTakenOff) {
   Add(0, EventKind::kAlloc, 1, MiB(1));
   for (int i = 1; i < 2000; ++i) Add(i * 0.01, EventKind::kWrite, 1, MiB(1));

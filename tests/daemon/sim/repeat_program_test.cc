@@ -7,8 +7,12 @@ namespace mets::sim {
 namespace {
 
 using steps::AccessKind;
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Lt;
+using ::testing::Ne;
 using ::testing::SizeIs;
 
 JobOp Op(double busy, std::vector<steps::Access> accesses,
@@ -43,6 +47,7 @@ TEST(RepeatProgramTest, BuffersGoOnWhereTheyHaveAPartner) {
   const JobProgram program = RepeatProgram(Step(), 3);
   ASSERT_THAT(program.ops, SizeIs(4 + 2 + 2));
   EXPECT_EQ(program.seconds, 6);
+  EXPECT_THAT(program.repeats, ElementsAre(4, 6));
   // Activations and inputs are new, the weight is not.
   EXPECT_THAT(program.buffers, SizeIs(4 + 2 + 2));
   const JobOp& second = program.ops[4];
@@ -64,6 +69,16 @@ TEST(RepeatProgramTest, WhatHasNoPartnerIsFreedOrAllocatedBetween) {
   EXPECT_EQ(program.ops[4].accesses[0].kind, AccessKind::kNew);
   EXPECT_EQ(program.ops[5].accesses[1].buffer,
             program.ops[4].accesses[0].buffer);
+}
+
+TEST(RepeatProgramTest, WhatNothingUsesIsNeverThere) {
+  JobProgram step = Step();
+  step.buffers.push_back(MiB(5));
+  const JobProgram program = RepeatProgram(step, 3);
+  EXPECT_THAT(program.buffers, SizeIs(5 + 2 + 2));
+  for (const JobOp& op : program.ops) {
+    EXPECT_THAT(op.frees, Each(AllOf(Ne(4u), Lt(program.buffers.size()))));
+  }
 }
 
 // Two weights of one size that each step replaces, in the order in which it

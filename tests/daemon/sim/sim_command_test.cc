@@ -12,6 +12,7 @@
 namespace mets::sim {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TEST(SimCommandTest, ATraceArgumentHasAFileAndOptions) {
@@ -86,6 +87,17 @@ TEST(SimCommandTest, OneJobOnADeviceOfItsOwnTakesItsRecordedTime) {
                            "\"evicted_bytes\": 0", "\"peak_bytes\": 8388608"}) {
     EXPECT_THAT(run.out, HasSubstr(text));
   }
+}
+
+TEST(SimCommandTest, EachRepetitionsTimeIsSaid) {
+  trace::TempFile file("a.csv");
+  file.Put(absl::StrCat(kTrace, "# end 4\n"));
+  const Printed run = MetsSim(
+      {"--trace", file.path().c_str(), "--repeat", "2", "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("\"repeat_seconds\": \\[[[:space:]]*"
+                                     "0\\.50[0-9]*,[[:space:]]*0\\.50[0-9]*"
+                                     "[[:space:]]*\\]"));
 }
 
 // `steps` times: a buffer is read for a second.

@@ -76,6 +76,18 @@ TEST(SimulationTest, AFasterBusMakesShorterStalls) {
   EXPECT_LT(fast->jobs[0].stall, slow->jobs[0].stall / 2);
 }
 
+TEST(SimulationTest, TwoMovesAtOnceHideTheMapping) {
+  const JobProgram program = TrainingProgram(100, 1e-3);
+  SimOptions options = OptionsWith(OfPeak(60));
+  options.costs.map = 2e-3;
+  options.costs.moves = 1;
+  const auto one = Simulate({{&program}}, options);
+  options.costs.moves = 2;
+  const auto two = Simulate({{&program}}, options);
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_LT(two->jobs[0].stall, one->jobs[0].stall * 0.8);
+}
+
 TEST(SimulationTest, TheSameOptionsGiveTheSameResult) {
   const JobProgram program = TrainingProgram(10, 1e-3);
   const std::vector<SimJob> jobs = {{&program}, {&program, 0.05}};

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/unique_fd.h"
 
 namespace mets::status_page {
 namespace {
@@ -32,6 +35,14 @@ class FakeSource : public core::StatusSource {
     job.resident = MiB(48);
     job.phase = core::JobPhase::kWaitsForTurn;
     status.jobs.push_back(job);
+    core::ShareStatus share;
+    share.name = "weights";
+    share.device = "host0";
+    share.bytes = MiB(8);
+    share.jobs = {"bert", "gpt"};
+    share.sessions = 3;
+    share.payer = "bert";
+    status.shares.push_back(share);
     return status;
   }
   std::vector<core::WhyAnswer> Why(const std::string& job) const override {
@@ -76,6 +87,27 @@ class StatusPageTest : public ::testing::Test {
     return answer ? Json::parse(answer->body) : Json();
   }
 
+  // A connection on which `text` has been sent.
+  UniqueFd Connect(const std::string& text) {
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(std::stoi(page_->address().substr(10)));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)),
+              0);
+    EXPECT_GT(send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL), 0);
+    return fd;
+  }
+
+  static bool IsClosed(int fd) {
+    timeval timeout = {20, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    char byte;
+    const ssize_t n = recv(fd, &byte, 1, 0);
+    return n == 0 || (n < 0 && errno == ECONNRESET);
+  }
+
   FakeSource source_;
   FakeLog log_;
   const RealClock clock_;
@@ -105,6 +137,10 @@ TEST_F(StatusPageTest, StatusHasDevicesJobsAndSamples) {
   EXPECT_EQ(status.at("version"), "1.2.3");
   EXPECT_EQ(status.at("devices").at(0).at("pool"), 64 << 20);
   EXPECT_EQ(status.at("jobs").at(0).at("phase"), "waits_for_turn");
+  const Json& share = status.at("shares").at(0);
+  EXPECT_EQ(share.at("name"), "weights");
+  EXPECT_EQ(share.at("jobs"), Json::array({"bert", "gpt"}));
+  EXPECT_EQ(share.at("sessions"), 3);
   EXPECT_EQ(status.at("samples").at(0).at(0), 1);
   EXPECT_EQ(status.at("samples").at(0).at(2).size(), 1u);
   const uint64_t newest = status.at("samples").back().at(0);
@@ -139,6 +175,33 @@ TEST_F(StatusPageTest, RequestsForOtherHostsAreRefused) {
   EXPECT_EQ(status("localhost:" + page_->address().substr(10)), 200);
 }
 
+TEST_F(StatusPageTest, ClientsThatSayNothingDelayNobodyForLong) {
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(Connect("GET / HTTP/1.1\r\n"));
+  client_->set_read_timeout(60);
+  EXPECT_EQ(client_->Get("/")->status, 200);
+  EXPECT_TRUE(IsClosed(silent.front().get()));
+}
+
+TEST_F(StatusPageTest, AnEndlessHeaderEndsTheConnection) {
+  const UniqueFd endless = Connect("GET / HTTP/1.1\r\n");
+  const std::string header = "A: " + std::string(997, 'b') + "\r\n";
+  int sent = 0;
+  while (send(endless.get(), header.data(), header.size(), MSG_NOSIGNAL) > 0) {
+    ASSERT_LT(++sent, 100'000) << "the page has read 100 MB";
+  }
+  EXPECT_EQ(client_->Get("/")->status, 200);
+}
+
+TEST_F(StatusPageTest, WhoDoesNotTakeItsAnswerDelaysNobody) {
+  std::vector<UniqueFd> lazy;
+  for (int i = 0; i < 40; ++i) {
+    lazy.push_back(Connect("GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  }
+  client_->set_read_timeout(60);
+  EXPECT_EQ(client_->Get("/")->status, 200);
+}
+
 TEST_F(StatusPageTest, AnAddressInUseIsSaidToBeSo) {
   const auto second =
       StatusPage::Start({page_->address(), ""}, source_, log_, clock_);
@@ -153,7 +216,8 @@ TEST(HostTest, AddressesAndOwnNamesAreOurs) {
     EXPECT_TRUE(IsOurHost(host, "node7")) << host;
   }
   for (const char* host : {"", "evil.example", "127.0.0.1.evil.example:80",
-                           "localhost.evil.example"}) {
+                           "localhost.evil.example", "[evil.example]:80",
+                           "[::1"}) {
     EXPECT_FALSE(IsOurHost(host, "node7")) << host;
   }
 }

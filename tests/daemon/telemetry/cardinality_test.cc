@@ -74,5 +74,14 @@ TEST_F(CardinalityTest, TenThousandJobsLeaveNoMoreThanAMinutesBehind) {
   EXPECT_EQ(Samples(), empty);
 }
 
+// As fast as they can.
+TEST_F(CardinalityTest, TenThousandJobsAtOnceLeaveABoundedNumberBehind) {
+  const size_t empty = Samples();
+  RunJob(1);
+  const size_t each = Samples() - empty;
+  for (int i = 2; i <= 10000; ++i) RunJob(i);
+  EXPECT_LE(Samples(), empty + 256 * each);
+}
+
 }  // namespace
 }  // namespace mets::telemetry

@@ -95,7 +95,8 @@ TEST(StatusMetricsTest, WhatIsNotKnownHasNoSample) {
   const auto families = ToMetrics(status, {});
   for (const char* name :
        {"mets_job_slowdown", "mets_job_limit_bytes", "mets_job_guarantee_bytes",
-        "mets_job_unresponsive_sessions", "mets_failures_total"}) {
+        "mets_job_unresponsive_sessions", "mets_wait_seconds",
+        "mets_failures_total"}) {
     EXPECT_TRUE(Find(families, name).metric.empty()) << name;
   }
   EXPECT_EQ(Find(families, "mets_steps_total").metric.size(), 1u);

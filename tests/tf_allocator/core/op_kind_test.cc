@@ -13,10 +13,15 @@ TEST(OpKindTest, ComputingOpsAreOps) {
 }
 
 TEST(OpKindTest, OpsThatHandTensorsOnAreNoOps) {
-  for (const char* type : {"Identity", "Switch", "_Retval", "Reshape", "While",
+  for (const char* type : {"Identity", "Switch", "Reshape", "While",
                            "StatefulPartitionedCall", "_Send", "Bitcast"}) {
     EXPECT_EQ(KindOfOp(type), OpKind::kPass) << type;
   }
+}
+
+TEST(OpKindTest, WhatGraphsReturnIsKnown) {
+  EXPECT_EQ(KindOfOp("_Retval"), OpKind::kReturn);
+  EXPECT_EQ(KindOfOp("_DeviceRetval"), OpKind::kReturn);
 }
 
 TEST(OpKindTest, OpsThatKeepTensorsAreFoundByNameAndFamily) {

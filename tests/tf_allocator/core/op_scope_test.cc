@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "tf_allocator/core/device_memory.h"
 
@@ -16,6 +18,7 @@ namespace mets {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
+constexpr int64_t kStep = 7;
 constexpr uint64_t kPool = 64 * kMiB;
 
 // The fake is one per process, so all tests share it.
@@ -101,10 +104,106 @@ TEST_F(OpScopeTest, OutputsMayMoveAndComeBackWithTheirBytes) {
 TEST_F(OpScopeTest, WhatAnOpKeepsIsHeldUntilAnotherNamesIt) {
   void* buffer = RunOp(nullptr, kMiB, false);
   EXPECT_EQ(Info(buffer).mobility, METS_HELD);
-  memory_.MakeMovable(buffer);
+  memory_.MakeMovable(buffer, kStep);
   EXPECT_EQ(Info(buffer).mobility, METS_MOVABLE);
   memory_.HoldForGood(buffer, {"Test", "for good"});
-  memory_.MakeMovable(buffer);
+  memory_.MakeMovable(buffer, kStep);
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, WhatIsKeptIsHeldUntilAnOpNamesItThatNothingElseHas) {
+  void* buffer = RunOp(nullptr, kMiB, true);
+  bool alone = false;
+  const auto name = [&](const void* owner) {
+    memory_.MakeMovable(buffer, kStep);
+    memory_.NotKept(buffer, owner, [&alone] { return alone; });
+    return Info(buffer).mobility;
+  };
+  memory_.HoldWhileKept(buffer, &alone, {"Test", "may keep its input"});
+  EXPECT_EQ(name(&alone), METS_HELD);
+  alone = true;
+  EXPECT_EQ(name(&buffer), METS_HELD);
+  EXPECT_EQ(name(&alone), METS_MOVABLE);
+  // Also where it was held before until an op names it, and will be.
+  memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, kStep + 1);
+  memory_.HoldWhileKept(buffer, &alone, {"Test", "may keep its input"});
+  memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, kStep + 1);
+  alone = false;
+  EXPECT_EQ(name(&alone), METS_HELD);
+  alone = true;
+  EXPECT_EQ(name(&alone), METS_MOVABLE);
+  // What is held for good stays so.
+  memory_.HoldForGood(buffer, {"Test", "for good"});
+  memory_.HoldWhileKept(buffer, &alone, {"Test", "may keep its input"});
+  EXPECT_EQ(name(&alone), METS_HELD);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, WhatIsKeptByTwoOwnersIsHeldForGood) {
+  void* buffer = RunOp(nullptr, kMiB, true);
+  const char owners[2] = {};
+  for (const char& owner : owners) {
+    memory_.HoldWhileKept(buffer, &owner, {"Test", "may keep its input"});
+  }
+  for (const char& owner : owners) {
+    memory_.NotKept(buffer, &owner, [] { return true; });
+  }
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, PartsOfABufferThatAreKeptHoldItForGood) {
+  void* buffer = RunOp(nullptr, kMiB, true);
+  char* part = static_cast<char*>(buffer) + 4096;
+  memory_.HoldWhileKept(part, part, {"Test", "may keep its input"});
+  memory_.NotKept(part, part, [] { return true; });
+  memory_.HoldWhileKept(buffer, buffer, {"Test", "may keep its input"});
+  memory_.NotKept(buffer, buffer, [] { return true; });
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  Free(buffer);
+}
+
+// An op may name it, and find that it may move, just before another keeps it.
+TEST_F(OpScopeTest, WhatIsKeptWhileOthersNameItStaysHeld) {
+  void* buffer = RunOp(nullptr, kMiB, true);
+  std::atomic<bool> kept{false};
+  std::atomic<bool> stop{false};
+  std::thread others([&] {
+    while (!stop.load()) {
+      memory_.MakeMovable(buffer, kStep);
+      memory_.NotKept(buffer, &kept, [&kept] { return !kept.load(); });
+    }
+  });
+  int moved = 0;
+  for (int i = 0; i < 20000; ++i) {
+    memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"});
+    kept.store(true);
+    memory_.HoldWhileKept(buffer, &kept, {"Test", "may keep its input"});
+    moved += Info(buffer).mobility != METS_HELD;
+    kept.store(false);
+  }
+  stop.store(true);
+  others.join();
+  EXPECT_EQ(moved, 0);
+  Free(buffer);
+}
+
+TEST_F(OpScopeTest, WhatAGraphReturnsIsHeldUntilAnotherRunNamesIt) {
+  void* buffer = RunOp(nullptr, kMiB, true);
+  memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, kStep);
+  memory_.MakeMovable(buffer, kStep);
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  // Also where it was held before for another reason.
+  memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, kStep + 1);
+  memory_.MakeMovable(buffer, kStep + 1);
+  EXPECT_EQ(Info(buffer).mobility, METS_HELD);
+  memory_.MakeMovable(buffer, kStep);
+  EXPECT_EQ(Info(buffer).mobility, METS_MOVABLE);
+  // What is held for good stays so.
+  memory_.HoldForGood(buffer, {"Test", "for good"});
+  memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, kStep);
+  memory_.MakeMovable(buffer, kStep + 1);
   EXPECT_EQ(Info(buffer).mobility, METS_HELD);
   Free(buffer);
 }
@@ -225,7 +324,7 @@ TEST_F(OpScopeTest, AForkedChildAllocatesElsewhere) {
 TEST_F(OpScopeTest, WhatIsHeldAltogetherDoesNotBecomeMovable) {
   memory_.HoldAll();
   void* buffer = RunOp(nullptr, kMiB, true);
-  memory_.MakeMovable(buffer);
+  memory_.MakeMovable(buffer, kStep);
   EXPECT_EQ(Info(buffer).mobility, METS_HELD);
   Free(buffer);
 }

@@ -26,7 +26,8 @@ GpuDevice::GpuDevice(const tensorflow::SessionOptions& options,
                     /*sync_every_op=*/false),
       memory_(allocator->memory()),
       gpu_compatible_(options.config.gpu_options().force_gpu_compatible()),
-      announcer_(memory_, table) {}
+      // Python gets copies, which the device context makes.
+      announcer_(memory_, table, /*looks=*/false) {}
 
 tensorflow::Allocator* GpuDevice::GetAllocator(
     tensorflow::AllocatorAttributes attributes) {

@@ -101,6 +101,22 @@ TEST(TopViewTest, ABarHasTheSharesOfAll) {
                       std::string(5, '~') + std::string(10, '.'));
 }
 
+TEST(TopViewTest, SharesComeBehindTheJobs) {
+  v1::GetStatusResponse status = Sample();
+  v1::ShareStatus& share = *status.add_shares();
+  share.set_name("weights");
+  share.set_device("host0");
+  share.set_bytes(8 * kMiB);
+  share.add_jobs("bert");
+  share.add_jobs("gpt");
+  share.set_payer("bert");
+  TopModel model;
+  model.Update(absl::UnixEpoch(), status);
+  EXPECT_THAT(PlainText(DrawTop(model, 100, 10, 0, "")),
+              HasSubstr("shared on host0: weights, 8 MiB, by bert, gpt; counts "
+                        "for bert"));
+}
+
 TEST(TopViewTest, FitsAnySize) {
   TopModel model = Updated();
   for (int width : {1, 5, 20, 40, 79, 80, 132, 300}) {

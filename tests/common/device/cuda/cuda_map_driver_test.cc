@@ -4,10 +4,13 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/device/cuda/cuda_context.h"
 #include "common/device/cuda/cuda_pool_driver.h"
 #include "tests/common/device/cuda/fake_cuda.h"
 #include "tests/contract/backends.h"
@@ -74,6 +77,66 @@ TEST_F(CudaMapDriverTest, BufferIsMadeAccessibleAndUnmappedByOneCallEach) {
   ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
   EXPECT_EQ(fake_cuda::Calls("cuMemSetAccess"), access + 1);
   EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 1);
+}
+
+// A stream of the program, on which there is work until Release.
+class BusyStream {
+ public:
+  BusyStream(MapDriver& map, const CudaDevice& device)
+      : map_(map),
+        context_(*CudaContext::Retain(fake_cuda::Api(), device)),
+        scope_(*context_) {
+    METS_CHECK_OK(
+        fake_cuda::Api().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    fake_cuda::Occupy(stream_);
+    handle_ = *map_.AdoptStream(stream_);
+  }
+  ~BusyStream() {
+    map_.DestroyStream(handle_);
+    METS_CHECK_OK(fake_cuda::Api().cuStreamDestroy(stream_));
+  }
+  // Passes once the work has.
+  Fence Record() { return *map_.Record(handle_); }
+  void Release() { fake_cuda::Release(stream_); }
+
+ private:
+  MapDriver& map_;
+  const std::unique_ptr<CudaContext> context_;
+  const CudaContext::Scope scope_;
+  CUstream stream_;
+  StreamHandle handle_;
+};
+
+TEST_F(CudaMapDriverTest, ARangeStaysMappedUntilTheWorkOnItHasPassed) {
+  BusyStream busy(*map_, device_);
+  char* other = *map_->ReserveRange(kSize);
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  const Fence fence = busy.Record();
+  const int unmap = fake_cuda::Calls("cuMemUnmap");
+  ASSERT_TRUE(map_->UnmapAfter({fence}, range_, chunks_).ok());
+  ASSERT_TRUE(map_->Map(other, chunks_).ok());
+  memset(other, 7, kSize.count());
+  EXPECT_EQ(range_[0], 7) << "they are the same chunks";
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap);
+  busy.Release();
+  ASSERT_TRUE(map_->UnmapAfter({}, other, chunks_).ok());
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 2);
+}
+
+TEST_F(CudaMapDriverTest, AForgottenChunkIsInNoRangeThatIsStillToBeUnmapped) {
+  BusyStream busy(*map_, device_);
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  const Fence fence = busy.Record();
+  ASSERT_TRUE(map_->UnmapAfter({fence}, range_, chunks_).ok());
+  const int unmap = fake_cuda::Calls("cuMemUnmap");
+  std::thread releaser([&] {
+    absl::SleepFor(absl::Milliseconds(20));
+    busy.Release();
+  });
+  map_->ForgetChunk(chunks_.back());
+  chunks_.pop_back();
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 1);
+  releaser.join();
 }
 
 TEST_F(CudaMapDriverTest, MappingThatFailsHalfwayIsUndone) {

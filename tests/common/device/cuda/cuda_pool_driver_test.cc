@@ -35,11 +35,16 @@ class CudaPoolDriverTest : public ::testing::Test {
       EXPECT_EQ(uuid, fake_cuda::kDevice);
       return free_;
     };
+    options.bus_speed = [this](const std::string& uuid) {
+      EXPECT_EQ(uuid, fake_cuda::kDevice);
+      return bus_;
+    };
     return options;
   }
 
   const int fds_before_;
   absl::StatusOr<Bytes> free_ = GiB(1);
+  absl::StatusOr<double> bus_ = 55e9;
   CudaPoolDriver driver_;
 };
 
@@ -48,6 +53,12 @@ TEST_F(CudaPoolDriverTest, DescriptorIsAllThatIsKeptOfAChunk) {
   ASSERT_TRUE(chunk.ok()) << chunk.status();
   EXPECT_EQ(fake_cuda::Left(), "");
   EXPECT_TRUE(driver_.ReleaseChunk(*std::move(chunk)).ok());
+}
+
+TEST_F(CudaPoolDriverTest, TheBusIsAsFastAsTheDriverSaysOrNotKnown) {
+  EXPECT_EQ(driver_.info().bus_bytes_per_second, 55e9);
+  bus_ = absl::FailedPreconditionError("no NVML");
+  EXPECT_EQ(driver_.info().bus_bytes_per_second, 0);
 }
 
 TEST_F(CudaPoolDriverTest, NeedsNoContext) {

@@ -164,6 +164,27 @@ TEST(PlannerTest, WhatWasOnlyReadSinceItCameBackLeavesWithoutACopy) {
   EXPECT_EQ(plan->restored, MiB(60));
 }
 
+TEST(PlannerTest, AnEvictionThatWasCalledOffLeavesNothingInTheSlot) {
+  steps::StepProgram program;
+  program.buffers = {{MiB(10), true}, {MiB(10), false}};
+  program.ops = {
+      Op(0, {{0, AccessKind::kWrite}}), Op(1, {{0, AccessKind::kRead}}),
+      Op(2, {{1, AccessKind::kNew}}, {1}), Op(3, {{0, AccessKind::kRead}})};
+  program.duration = program.ops.size() * kOpTime;
+  const StepProfile profile(program);
+  const BusSpeed bus{1e9, 1e9};
+  steps::Absence needed, useless;
+  needed.evict_after = 1;
+  needed.restore_at = needed.use = 3;
+  useless.evict_after = 0;
+  useless.restore_at = useless.use = 1;  // Too soon for it to have left.
+  std::vector<steps::Absence> one = {needed}, both = {needed, useless};
+  SortAbsences(profile, &one);
+  SortAbsences(profile, &both);
+  EXPECT_GE(EstimateDuration(profile, MiB(15), bus, both),
+            EstimateDuration(profile, MiB(15), bus, one));
+}
+
 TEST(PlannerTest, APolicyThatSlowsTheStepDownIsNotFollowed) {
   const auto farthest = policy::MakeReferencePolicy();
   for (uint32_t seed = 0; seed < 20; ++seed) {

@@ -1,0 +1,27 @@
+// ReclaimGoal: how much memory is to come back, and from whom.
+#ifndef METS_DAEMON_CORE_VICTIMS_RECLAIM_GOAL_H_
+#define METS_DAEMON_CORE_VICTIMS_RECLAIM_GOAL_H_
+
+#include "daemon/core/state.h"
+
+namespace mets::core {
+
+struct ReclaimGoal {
+  size_t device = 0;
+  Bytes bytes;
+  // For whom: its own guarantee does not protect it from itself. Not null.
+  const Job* requester = nullptr;
+  // Null: from every job.
+  const Job* only = nullptr;
+  // Gets what is ordered, unless null.
+  Tried* tried = nullptr;
+  bool commanded = false;  // By an operator.
+};
+
+// The most that may be taken from `job` now: all it has, unless it is active
+// and its guarantee forbids. What has been ordered back counts as taken.
+Bytes Takable(const State& state, const Job& job, const ReclaimGoal& goal);
+
+}  // namespace mets::core
+
+#endif  // METS_DAEMON_CORE_VICTIMS_RECLAIM_GOAL_H_

@@ -1,0 +1,105 @@
+#include "daemon/core/victims/reclaimer.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/moves/paced_moves.h"
+
+namespace mets::core {
+
+Bytes Takable(const State& state, const Job& job, const ReclaimGoal& goal) {
+  Bytes left = state.sessions.JobBytes(job, goal.device);
+  for (SessionId id : job.sessions)
+    left -= state.orders.Coming(id, goal.device);
+  const bool protects = &job != goal.requester && !job.guarantee.is_zero() &&
+                        state.JobActive(job);
+  return std::max(Bytes(), protects ? left - job.guarantee : left);
+}
+
+Bytes Reclaimer::Reclaim(const ReclaimGoal& goal, bool evict) {
+  const Bytes cached = Trim(goal);
+  Bytes buffers;
+  if (cached < goal.bytes && evict) {
+    ReclaimGoal rest = goal;
+    rest.bytes -= cached;
+    buffers = evictor_.Evict(rest);
+  }
+  if (goal.tried != nullptr) {
+    goal.tried->cached += cached;
+    goal.tried->buffers += buffers;
+    ++goal.tried->searches;
+  }
+  return cached + buffers;
+}
+
+Bytes Reclaimer::Trim(const ReclaimGoal& goal) {
+  std::vector<Session*> sessions;
+  for (SessionId id : state_.devices[goal.device].cachers) {
+    Session& session = *state_.sessions.Find(id);
+    const Holding& holding = session.holdings[goal.device];
+    if (!session.serves() || holding.cached.is_zero() ||
+        holding.trim_from > state_.now ||
+        (goal.only != nullptr && session.job != goal.only) ||
+        state_.orders.FindKind(id, OrderKind::kTrim, goal.device)) {
+      continue;
+    }
+    sessions.push_back(&session);
+  }
+  const auto key = [&](const Session* s) {
+    return std::make_tuple(s->job != goal.requester,
+                           Bytes() - s->holdings[goal.device].cached, s->id);
+  };
+  std::sort(
+      sessions.begin(), sessions.end(),
+      [&](const Session* a, const Session* b) { return key(a) < key(b); });
+  Bytes ordered;
+  for (Session* session : sessions) {
+    const Bytes target =
+        std::min({session->holdings[goal.device].cached,
+                  Takable(state_, *session->job, goal), goal.bytes - ordered});
+    if (target <= Bytes()) continue;
+    Order order;
+    order.session = session->id;
+    order.kind = OrderKind::kTrim;
+    order.device = goal.device;
+    order.due = state_.now + state_.config.order_timeout;
+    order.target = target;
+    const OrderId id = state_.orders.Add(std::move(order)).id;
+    state_.Send(TrimOrder{session->id, id,
+                          state_.devices[goal.device].config.name, target});
+    ordered += target;
+  }
+  return ordered;
+}
+
+Bytes Reclaimer::EnforceLimit(Job& job, size_t device, Bytes extra, bool evict,
+                              Tried* tried) {
+  if (job.limit.is_zero()) return Bytes();
+  Bytes over = state_.sessions.JobBytes(job, device) + extra - job.limit;
+  for (SessionId id : job.sessions) over -= state_.orders.Coming(id, device);
+  if (over <= Bytes()) return Bytes();
+  return over - Reclaim({device, over, &job, &job, tried}, evict);
+}
+
+void Reclaimer::EnforceLoweredLimits() {
+  for (auto it = state_.over_limit.begin(); it != state_.over_limit.end();) {
+    Job* job = state_.sessions.FindJob(it->first, it->second);
+    bool over = false;
+    for (size_t i = 0; job != nullptr && i < state_.devices.size(); ++i) {
+      if (job->limit.is_zero() ||
+          state_.sessions.JobBytes(*job, i) <= job->limit) {
+        continue;
+      }
+      over = true;
+      const bool may_move = MovesFrom(state_, i, job->priority) <= state_.now;
+      EnforceLimit(*job, i, Bytes(), may_move);
+      Device& device = state_.devices[i];
+      device.retry_at = std::min(device.retry_at, state_.now + kRetryAfter);
+    }
+    it = over ? std::next(it) : state_.over_limit.erase(it);
+  }
+}
+
+}  // namespace mets::core

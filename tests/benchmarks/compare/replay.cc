@@ -1,0 +1,150 @@
+#include "tests/benchmarks/compare/replay.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mets::compare {
+namespace {
+
+constexpr int kWarmUps = 3;
+
+struct Call {
+  bool allocates;
+  uint32_t slot;  // Its address is kept there.
+  size_t bytes;
+};
+
+struct Trace {
+  std::string name;
+  std::vector<Call> calls;
+  size_t slots = 0;
+};
+
+[[noreturn]] void Die(const std::string& text) {
+  std::fprintf(stderr, "%s\n", text.c_str());
+  std::exit(2);
+}
+
+// Lines "+ SLOT BYTES" and "- SLOT BYTES"; at the end all has been freed.
+Trace Read(const std::string& path) {
+  Trace trace;
+  const size_t slash = path.rfind('/') + 1;
+  trace.name = path.substr(slash, path.find('.', slash) - slash);
+  std::ifstream file(path);
+  char sign;
+  Call call;
+  while (file >> sign >> call.slot >> call.bytes) {
+    call.allocates = sign == '+';
+    trace.slots = std::max<size_t>(trace.slots, call.slot + 1);
+    trace.calls.push_back(call);
+  }
+  if (trace.calls.empty()) Die("no calls in " + path);
+  return trace;
+}
+
+// Addresses of blocks that live; ends the program when two overlap.
+class Overlaps {
+ public:
+  void Add(void* address, size_t bytes) {
+    char* begin = static_cast<char*>(address);
+    const auto next = live_.lower_bound(begin);
+    if (reinterpret_cast<uintptr_t>(begin) % 64 != 0 ||
+        (next != live_.end() && begin + bytes > next->first) ||
+        (next != live_.begin() && std::prev(next)->second > begin)) {
+      Die("a block overlaps another one, or is not aligned");
+    }
+    live_[begin] = begin + bytes;
+  }
+  void Remove(void* address) { live_.erase(static_cast<char*>(address)); }
+
+ private:
+  std::map<char*, char*> live_;
+};
+
+struct Peaks {
+  bool fits = true;
+  int64_t live_bytes = 0;
+  int64_t held_bytes = 0;
+};
+
+// Replays once, without a clock: checks addresses, looks what is held.
+Peaks Look(const Trace& trace, Allocator& allocator) {
+  std::vector<void*> addresses(trace.slots);
+  Overlaps overlaps;
+  Peaks peaks;
+  int64_t live = 0;
+  for (const Call& call : trace.calls) {
+    void*& address = addresses[call.slot];
+    if (!call.allocates) {
+      overlaps.Remove(address);
+      allocator.Free(address, call.bytes);
+      live -= call.bytes;
+      continue;
+    }
+    address = allocator.Allocate(call.bytes);
+    if (address == nullptr) {
+      peaks.fits = false;
+      return peaks;
+    }
+    overlaps.Add(address, call.bytes);
+    live += call.bytes;
+    peaks.live_bytes = std::max(peaks.live_bytes, live);
+    peaks.held_bytes = std::max(peaks.held_bytes, allocator.held_bytes());
+  }
+  return peaks;
+}
+
+// Each thread replays the whole trace, on blocks of its own; at first without a
+// clock, until the allocator has what all of them need.
+void Time(benchmark::State& state, const Trace& trace, Allocator& allocator,
+          const Peaks& peaks) {
+  std::vector<void*> addresses(trace.slots);
+  const auto replay = [&] {
+    for (const Call& call : trace.calls) {
+      if (call.allocates) {
+        addresses[call.slot] = allocator.Allocate(call.bytes);
+      } else {
+        allocator.Free(addresses[call.slot], call.bytes);
+      }
+    }
+  };
+  for (int i = 0; i < kWarmUps; ++i) replay();
+  for (auto _ : state) replay();
+  state.SetItemsProcessed(state.iterations() * trace.calls.size());
+  const auto once = benchmark::Counter::kAvgThreads;
+  state.counters["live_bytes"] = benchmark::Counter(peaks.live_bytes, once);
+  state.counters["held_bytes"] = benchmark::Counter(peaks.held_bytes, once);
+}
+
+}  // namespace
+
+int Main(int argc, char** argv, Factory factory) {
+  benchmark::Initialize(&argc, argv);
+  if (argc == 4 && std::strcmp(argv[1], "--fits") == 0) {
+    const std::unique_ptr<Allocator> allocator = factory(std::atoll(argv[2]));
+    return Look(Read(argv[3]), *allocator).fits ? 0 : 1;
+  }
+  if (argc != 2) Die("usage: compare_ALLOCATOR [--fits POOL] FILE");
+  const Trace trace = Read(argv[1]);
+  const std::unique_ptr<Allocator> allocator = factory(0);
+  const Peaks peaks = Look(trace, *allocator);
+  if (!peaks.fits) Die("no room for " + trace.name);
+  benchmark::RegisterBenchmark(
+      trace.name.c_str(),
+      [&](benchmark::State& state) { Time(state, trace, *allocator, peaks); })
+      ->ThreadRange(1, 2)
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace mets::compare

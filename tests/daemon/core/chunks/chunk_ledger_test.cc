@@ -1,0 +1,121 @@
+#include "daemon/core/chunks/chunk_ledger.h"
+
+#include <gtest/gtest.h>
+
+namespace mets::core {
+namespace {
+
+const DomainId kDomain(1);
+const SessionId kA(1), kB(2);
+
+class ChunkLedgerTest : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_TRUE(ledger_.Check().ok()); }
+
+  ChunkId Free(size_t size_class) {
+    const ChunkId id(++last_);
+    ledger_.StartCreating(id, size_class, kDomain, 0);
+    ledger_.Created(id);
+    return id;
+  }
+
+  uint64_t last_ = 0;
+  ChunkLedger ledger_{MiB(8), {KiB(64), MiB(1)}};
+};
+
+TEST_F(ChunkLedgerTest, CreationTakesCapacityAtOnce) {
+  ledger_.StartCreating(ChunkId(1), 1, kDomain, 0);
+  EXPECT_EQ(ledger_.unallocated(), MiB(7));
+  EXPECT_EQ(ledger_.bytes(ChunkState::kCreating), MiB(1));
+  ledger_.Created(ChunkId(1));
+  EXPECT_EQ(ledger_.bytes(ChunkState::kFree), MiB(1));
+}
+
+TEST_F(ChunkLedgerTest, FailedCreationGivesCapacityBack) {
+  ledger_.StartCreating(ChunkId(1), 1, kDomain, 0);
+  ledger_.CreateFailed(ChunkId(1));
+  EXPECT_EQ(ledger_.unallocated(), MiB(8));
+  EXPECT_EQ(ledger_.Find(ChunkId(1)), nullptr);
+}
+
+TEST_F(ChunkLedgerTest, ADescriptorIsSentOnceToEachSession) {
+  const ChunkId id = Free(0);
+  ledger_.Reserve(id, 5);
+  EXPECT_TRUE(ledger_.Grant(id, kA));
+  ledger_.Release(id);
+  ledger_.Reserve(id, 6);
+  EXPECT_FALSE(ledger_.Grant(id, kA));
+  ledger_.Release(id);
+  ledger_.Reserve(id, 7);
+  EXPECT_TRUE(ledger_.Grant(id, kB));
+  ledger_.Release(id);
+}
+
+TEST_F(ChunkLedgerTest, AnUncertainDescriptorIsSentAgain) {
+  const ChunkId id = Free(0);
+  ledger_.Reserve(id, 5);
+  ledger_.Grant(id, kA);
+  ledger_.Release(id);
+  ledger_.MarkUncertain(kA);
+  EXPECT_FALSE(ledger_.Find(id)->KnownTo(kA));
+  ledger_.Reserve(id, 6);
+  EXPECT_TRUE(ledger_.Grant(id, kA));
+  ledger_.Release(id);
+}
+
+TEST_F(ChunkLedgerTest, AChunkDrainsUntilEverySessionHasForgottenIt) {
+  const ChunkId id = Free(1);
+  ledger_.Reserve(id, 5);
+  ledger_.Grant(id, kA);
+  ledger_.Release(id);
+  ledger_.Drain(id);
+  EXPECT_EQ(ledger_.Draining().size(), 1u);
+  ledger_.Forget(id, kA);
+  ledger_.StartDestroying(id);
+  EXPECT_EQ(ledger_.unallocated(), MiB(7));
+  ledger_.Destroyed(id);
+  EXPECT_EQ(ledger_.unallocated(), MiB(8));
+}
+
+TEST_F(ChunkLedgerTest, AnEndedSessionKnowsNothing) {
+  const ChunkId id = Free(1);
+  ledger_.Reserve(id, 5);
+  ledger_.Grant(id, kA);
+  ledger_.Release(id);
+  ledger_.ForgetSession(kA);
+  EXPECT_TRUE(ledger_.Find(id)->knowers.empty());
+}
+
+TEST_F(ChunkLedgerTest, OrphansTakeCapacityAndMayExceedIt) {
+  ledger_.ChangeOrphan(MiB(9));
+  EXPECT_EQ(ledger_.unallocated(), Bytes() - MiB(1));
+  EXPECT_EQ(ledger_.creatable(), Bytes());
+  ledger_.ChangeOrphan(Bytes() - MiB(4));
+  EXPECT_EQ(ledger_.creatable(), MiB(3));
+}
+
+TEST_F(ChunkLedgerTest, AnUnreservedChunkInCreationBecomesFree) {
+  ledger_.StartCreating(ChunkId(1), 0, kDomain, 5);
+  ledger_.Unreserve(ChunkId(1));
+  ledger_.Created(ChunkId(1));
+  EXPECT_EQ(ledger_.Free(kDomain, 0).size(), 1u);
+}
+
+TEST_F(ChunkLedgerTest, AChunkThatCannotBeDestroyedIsLost) {
+  const ChunkId id = Free(1);
+  ledger_.Drain(id);
+  ledger_.StartDestroying(id);
+  ledger_.DestroyFailed(id);
+  EXPECT_EQ(ledger_.bytes(ChunkState::kLost), MiB(1));
+  EXPECT_EQ(ledger_.unallocated(), MiB(7));
+}
+
+TEST(ChunkLedgerDeathTest, BookingFromAWrongStateIsABug) {
+  ChunkLedger ledger(MiB(8), {KiB(64), MiB(1)});
+  ledger.StartCreating(ChunkId(1), 0, kDomain, 0);
+  EXPECT_DEATH(ledger.Release(ChunkId(1)), "METS_CHECK");
+  EXPECT_DEATH(ledger.Drain(ChunkId(2)), "no chunk 2");
+}
+
+}  // namespace
+}  // namespace mets::core

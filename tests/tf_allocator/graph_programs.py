@@ -1,0 +1,265 @@
+"""Programs on TensorFlow's own functions, for workloads.py.
+
+Each returns what its digest is made of.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+WIDTH = 512
+
+
+def normal(shape, seed):
+    return tf.random.stateless_normal(shape, [seed, 7])
+
+
+def normal_numpy(shape):
+    return np.random.RandomState(5).standard_normal(shape).astype(np.float32)
+
+
+def eager():
+    x = normal([256, 256], 1)
+    y = normal([256, 256], 2)
+    for i in range(10):
+        x = tf.nn.tanh(tf.matmul(x, y)) + 0.1 * x
+        x = tf.concat([x[128:], x[:128]], 0)
+    values, indices = tf.math.top_k(x, 8)
+    return [x, tf.linalg.inv(x + 50 * tf.eye(256)), values, indices]
+
+
+def graph():
+    w = tf.Variable(normal([512, 512], 3))
+    m = tf.Variable(tf.zeros([512, 512]))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = tf.nn.relu(tf.matmul(x, w)) + x
+            loss = tf.reduce_mean(tf.square(tf.matmul(y, w, transpose_b=True)))
+        grad = tape.gradient(loss, w)
+        m.assign(0.9 * m + grad)
+        w.assign_sub(0.01 * m)
+        return loss
+
+    losses = [step(normal([512 + 8 * i, 512], 10 + i)) for i in range(4)]
+    return [losses, w, m]
+
+
+def constants():
+    table = np.arange(256 * 256, dtype=np.float32).reshape(256, 256) / 1e4
+
+    @tf.function
+    def step(x):
+        return tf.matmul(x, tf.constant(table)) + tf.constant(table[::-1])
+
+    x = normal([256, 256], 4)
+    return [step(step(x)) for _ in range(3)]
+
+
+def while_loop():
+    weights = [tf.Variable(normal([512, 512], 40 + i)) for i in range(8)]
+
+    @tf.function
+    def run_one(x, weight):
+        history = tf.TensorArray(tf.float32, 4)
+        i = tf.constant(0)
+        while i < 4:
+            x = tf.sin(tf.matmul(x, weight) * 0.01)
+            history = history.write(i, x)
+            if tf.reduce_sum(x) > 0:
+                x = x * 1.01
+            i += 1
+        return history.stack(), x
+
+    x = normal([128, 512], 5)
+    results = []
+    for weight in weights:
+        with tf.GradientTape() as tape:
+            stacked, last = run_one(x, weight)
+            loss = tf.reduce_sum(stacked) + tf.reduce_sum(last)
+        weight.assign_sub(tape.gradient(loss, weight))
+        results += [stacked, last]
+    return results + weights
+
+
+def tensor_array_v1():
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        v1.disable_control_flow_v2()
+        try:
+            start = v1.placeholder(tf.float32, [128, 128])
+            array = tf.TensorArray(tf.float32, 5)
+
+            def body(i, x, a):
+                x = tf.tanh(tf.matmul(x, x) * 0.02 + x)
+                return i + 1, x, a.write(i, x)
+
+            _, last, array = tf.while_loop(
+                lambda i, *_: i < 5, body, (0, start, array))
+            stacked = array.stack()
+            grad = tf.gradients(tf.reduce_sum(stacked), start)[0]
+            queue = v1.FIFOQueue(4, [tf.float32], [[128, 128]])
+            push = queue.enqueue([last])
+            pull = queue.dequeue_many(2)
+            ref = v1.get_variable("ref", initializer=start * 2,
+                                  use_resource=False,
+                                  validate_shape=False)
+            update = v1.assign_add(ref, last)
+            named = v1.get_variable("named", initializer=np.ones(
+                [128, 128], np.float32), use_resource=True)
+            update_named = named.assign_add(last)
+            feed = {start: normal_numpy([128, 128])}
+            with v1.Session() as session:
+                session.run([ref.initializer, named.initializer], feed)
+                out = session.run([stacked, grad, last], feed)
+                for _ in range(2):
+                    session.run(push, feed)
+                    out += session.run([update, update_named], feed)
+                return out + [session.run(pull)]
+        finally:
+            v1.enable_control_flow_v2()
+
+
+def sparse():
+    table = tf.Variable(normal([512, 64], 6))
+
+    @tf.function
+    def step(ids):
+        with tf.GradientTape() as tape:
+            rows = tf.nn.embedding_lookup(table, ids)
+            loss = tf.reduce_sum(rows * rows)
+        grad = tape.gradient(loss, table)
+        table.scatter_sub(tf.IndexedSlices(0.1 * grad.values, grad.indices))
+        return loss
+
+    ids = tf.range(0, 512, 2)
+    losses = [step(ids) for _ in range(3)]
+    table.assign(table * 2.0)
+    losses.append(step(ids))
+    return [losses, table]
+
+
+def data():
+    source = tf.data.Dataset.from_tensor_slices(normal([64, 64, 64], 8))
+    source = source.map(lambda x: tf.matmul(x, x), num_parallel_calls=2)
+    source = source.cache().shuffle(32, seed=3).repeat(2).batch(8).prefetch(2)
+    source = source.map(lambda x: (x, tf.py_function(
+        lambda t: t.numpy().sum(axis=0), [x], tf.float32)))
+
+    @tf.function
+    def total(x, s):
+        return tf.reduce_sum(tf.tanh(x)) + tf.reduce_sum(s)
+
+    return [total(x, s) for x, s in source]
+
+
+def xla():
+    weights = [tf.Variable(normal([512, 512], 20 + i)) for i in range(12)]
+
+    @tf.function(jit_compile=True)
+    def step(x, w):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.nn.softmax(tf.matmul(x, w)) ** 2)
+        w.assign_sub(tape.gradient(loss, w))
+        return loss
+
+    x = normal([128, 512], 12)
+    return [step(x, w) for _ in range(2) for w in weights] + weights
+
+
+def strings_and_ragged():
+    words = tf.strings.as_string(tf.range(3000))
+    joined = tf.strings.join([words, words], "-")
+    ragged = tf.RaggedTensor.from_row_lengths(
+        normal([2048], 14), tf.fill([256], 8))
+    mapped = tf.map_fn(lambda r: tf.reduce_sum(r) * r, ragged)
+    return [tf.strings.to_hash_bucket_fast(joined, 1000),
+            tf.strings.length(joined), mapped.values,
+            tf.vectorized_map(lambda r: r * 2, normal([64, 128], 15)),
+            tf.map_fn(tf.sin, normal([16, 1024], 16))]
+
+
+def views():
+    """Python looks into tensors while other ops run."""
+    x = normal([256, 256], 17)
+    views_of = memoryview(x)
+    total = 0.0
+    for i in range(3):
+        y = tf.matmul(x, x)
+        total += float(np.asarray(views_of).sum()) + float(y.numpy().mean())
+    return [total, x]
+
+
+def recomputed_gradients():
+    """Activations that are computed again in the backward pass."""
+    weights = [tf.Variable(tf.random.stateless_normal([WIDTH, WIDTH], [i, 1]) /
+                           20.0) for i in range(4)]
+
+    def block(weight):
+        return tf.recompute_grad(
+            lambda x: tf.nn.gelu(tf.matmul(tf.nn.gelu(tf.matmul(x, weight)),
+                                           weight)))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = x
+            for weight in weights:
+                y = block(weight)(y)
+            loss = tf.reduce_mean(tf.square(y - x))
+        for weight, gradient in zip(weights, tape.gradient(loss, weights)):
+            weight.assign_sub(0.1 * gradient)
+        return loss
+
+    x = tf.constant(normal_numpy([1024, WIDTH]))
+    return [step(x) for _ in range(3)] + weights
+
+
+def session_training():
+    """As TensorFlow 1 has it: a graph, a session, feeds and fetches."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        x = v1.placeholder(tf.float32, [None, WIDTH])
+        y = x
+        for i in range(6):
+            weight = v1.get_variable(
+                f"w{i}", initializer=tf.random.stateless_normal(
+                    [WIDTH, WIDTH], [i, 5]) / 20.0, use_resource=i % 2 == 0)
+            y = tf.nn.relu(tf.matmul(y, weight)) + x
+        loss = tf.reduce_mean(tf.square(y))
+        train = v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            feed = {x: normal_numpy([512, WIDTH])}
+            losses = [session.run([loss, train], feed)[0] for _ in range(3)]
+            return losses + session.run([y, *v1.trainable_variables()], feed)
+
+
+def tables_and_optionals():
+    """Tensors that tables, optionals and ragged rows keep."""
+    keys = tf.range(512, dtype=tf.int64)
+    table = tf.lookup.experimental.DenseHashTable(
+        tf.int64, tf.float32, tf.zeros([512]), empty_key=-1, deleted_key=-2,
+        initial_num_buckets=1024)
+    table.insert(keys, tf.random.stateless_normal([512, 512], [1, 3]))
+
+    @tf.function
+    def look(k):
+        return table.lookup(k) * 2.0
+
+    data = iter(tf.data.Dataset.from_tensor_slices(
+        tf.random.stateless_normal([3, 512, 512], [1, 4])))
+    results = [look(keys), look(keys[::2])]
+    for _ in range(4):
+        got = data.get_next_as_optional()
+        results.append(tf.cond(got.has_value(), lambda: got.get_value() * 3.0,
+                               lambda: tf.zeros([512, 512])))
+    rows = tf.RaggedTensor.from_row_lengths(results[0], tf.fill([64], 8))
+    return results + [tf.reduce_sum(rows, 1), rows.to_tensor()]
+
+
+# Those with tensors of a MiB and more.
+LARGE = [graph, while_loop, xla, recomputed_gradients, session_training,
+         tables_and_optionals]
+SMALL = [eager, constants, tensor_array_v1, sparse, data, strings_and_ragged,
+         views]
