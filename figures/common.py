@@ -1,5 +1,6 @@
 """What all figures share: one style, how they are saved, what is noted down."""
 
+import csv
 import datetime
 import json
 import os
@@ -7,6 +8,7 @@ import pathlib
 import platform
 import re
 import subprocess
+import sys
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; the
 # markers differ as well, for print without colours.
@@ -51,6 +53,33 @@ def simulate(build, traces, words):
     if done.returncode != 0:
         return None, done.stderr.strip().split("\n")[0]
     return json.loads(done.stdout), None
+
+
+def run_simulation(build, traces, words):
+    """As `simulate`, but ends the program on an error."""
+    report, error = simulate(build, traces, words)
+    if report is None:
+        sys.exit(error)
+    return report
+
+
+def tell(name, value):
+    """Prints a number of the figure. Where a document has it, it stands before
+    a comment with the figure and the name, as in 1.02<!--2.1 bert at 60-->, and
+    tests/figures/figures_test.py compares the two."""
+    print(f"{name} = {value!r}")
+
+
+def write_rows(path, fields, rows):
+    """Writes dictionaries as a CSV, and prints them, each once it is there."""
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fields, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row)
+            file.flush()
+            print(*row.values(), flush=True)
 
 
 def save(figure, folder, name):

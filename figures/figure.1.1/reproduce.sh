@@ -3,7 +3,7 @@
 #   reproduce.sh             plots data/policies.csv
 #   reproduce.sh --measure   simulates again before (build/bin must hold
 #                            mets-sim; BUILD names another build directory;
-#                            takes some minutes)
+#                            takes ten minutes and more)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --measure ]; then

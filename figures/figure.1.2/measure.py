@@ -6,7 +6,6 @@ METS decides, also with input work of 50 and 60 % of each step's time, and where
 both fit (45 %).
 """
 
-import csv
 import pathlib
 import sys
 
@@ -47,23 +46,20 @@ def simulate(build, trace, part, quantum="automatic", input_work=0):
     return row
 
 
+def measure(build):
+    """The rows of the CSV."""
+    for trace in TRACES:
+        for part in PARTS:
+            for quantum in QUANTA:
+                yield simulate(build, trace, part, quantum)
+            for work in INPUT:
+                yield simulate(build, trace, part, input_work=work)
+        yield simulate(build, trace, FITS)
+
+
 def main():
-    build = sys.argv[1]
-    data = HERE / "data"
-    data.mkdir(exist_ok=True)
-    with open(data / "pairs.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for trace in TRACES:
-            for part in PARTS:
-                for quantum in QUANTA:
-                    writer.writerow(simulate(build, trace, part, quantum))
-                for work in INPUT:
-                    writer.writerow(
-                        simulate(build, trace, part, input_work=work))
-            writer.writerow(simulate(build, trace, FITS))
-            print(trace, flush=True)
-    common.write_meta(data / "meta.json", "reproduce.sh --measure")
+    common.write_rows(HERE / "data/pairs.csv", FIELDS, measure(sys.argv[1]))
+    common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure")
 
 
 if __name__ == "__main__":

@@ -43,8 +43,11 @@ def read():
 def main():
     pyplot = common.use_style()
     ratios, fits = read()
-    for trace, ratio in fits.items():
-        print(f"{trace}, both fit: {ratio:.4f} of the device-time bound")
+    common.tell("worst where both fit", max(fits.values()))
+    for part, of_part in ratios.items():
+        for label, values in of_part.items():
+            common.tell(f"least at {part}, {label}", min(values.values()))
+            common.tell(f"most at {part}, {label}", max(values.values()))
     figure, axes = pyplot.subplots(1, len(PARTS), sharey=True,
                                    figsize=(3.6 * len(PARTS), 3.2))
     for axis, part in zip(axes, PARTS):

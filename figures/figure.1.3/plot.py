@@ -27,6 +27,12 @@ def read():
 def main():
     pyplot = common.use_style()
     curves = read()
+    one, many = curves["lru"][1], curves["lru"][64]
+    for i, name in enumerate(("p50", "p99")):
+        common.tell(name, max(curves[case][64][10_000][i]
+                              for case in ("lru", "next_use")))
+        common.tell(f"{name} grows", many[10_000][i] / one[100][i])
+        common.tell(f"{name} grows with 64", many[10_000][i] / many[100][i])
     figure, axes = pyplot.subplots(1, len(TITLES), sharey=True, squeeze=False,
                                    figsize=(2.8 * len(TITLES), 3.0))
     for axis, (case, title) in zip(axes[0], TITLES.items()):

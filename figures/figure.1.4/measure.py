@@ -20,10 +20,10 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
+import live
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ["cnn", "mlp"]
@@ -39,42 +39,21 @@ FIELDS = ["pair", "plans", "run", "job", "pool_bytes", "time_scale",
           "live_seconds", "simulated_seconds"]
 
 
-class Live:
-    """A metsd with trainings as its jobs."""
+class Live(live.Metsd):
+    """A metsd with the trainings of train.py as its jobs."""
 
     def __init__(self, build, pool, *flags):
-        self._build = pathlib.Path(build)
-        self._flags = ["--device", f"host:{pool}", "--swap-space", "4GiB",
-                       *flags]
+        super().__init__(build, pool, *flags)
+        self._python = pathlib.Path(build) / "venv/bin/python"
 
-    def __enter__(self):
-        self._dir = tempfile.TemporaryDirectory(prefix="mets-")
-        log = pathlib.Path(self._dir.name, "metsd.log")
-        with open(log, "w", encoding="utf-8") as out:
-            self._metsd = subprocess.Popen(
-                [self._build / "bin/metsd", "--run-dir", self._dir.name,
-                 *self._flags], stderr=out)
-        while "ready" not in log.read_text(encoding="utf-8"):
-            if self._metsd.poll() is not None:
-                sys.exit(log.read_text(encoding="utf-8"))
-            time.sleep(0.01)
-        return self
+    def start(self, *words, **options):
+        """Starts metsctl."""
+        return subprocess.Popen(self.metsctl(*words), **options)
 
-    def __exit__(self, *_):
-        self._metsd.terminate()
-        self._metsd.wait()
-        self._dir.cleanup()
-
-    def metsctl(self, *words, **options):
-        return subprocess.Popen(
-            [self._build / "bin/metsctl", "--run-dir", self._dir.name, *words],
-            **options)
-
-    def train(self, model, job):
-        python = self._build / "venv/bin/python"
-        return self.metsctl(
-            "run", "--job", job, "--", python, HERE / "train.py", model,
-            str(STEPS), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def start_training(self, model, job):
+        return self.start(
+            "run", "--job", job, "--", self._python, HERE / "train.py", model,
+            STEPS, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env=dict(os.environ, METS_REQUIRED="1"))
 
 
@@ -98,11 +77,11 @@ def record(build, model):
     file = HERE / "data" / f"{model}.csv.xz"
     with contextlib.suppress(FileNotFoundError):
         file.unlink()
-    with Live(build, "4GiB") as live:
-        job = live.train(model, model)
+    with Live(build, "4GiB") as metsd:
+        job = metsd.start_training(model, model)
         expect(job, "ready")
-        recorder = live.metsctl("record", model, file,
-                                stdout=subprocess.DEVNULL)
+        recorder = metsd.start("record", model, file,
+                               stdout=subprocess.DEVNULL)
         while not file.exists() and recorder.poll() is None:
             time.sleep(0.01)
         go_on(job)
@@ -116,8 +95,8 @@ def record(build, model):
 
 def train_together(build, pair, pool, plans):
     """[(evicted, restored)] of the jobs, and the seconds until both ended."""
-    with Live(build, pool, "--plans", plans) as live:
-        jobs = [live.train(model, f"{model}-{i}")
+    with Live(build, pool, "--plans", plans) as metsd:
+        jobs = [metsd.start_training(model, f"{model}-{i}")
                 for i, model in enumerate(pair)]
         before = [expect(job, "ready") for job in jobs]
         begin = time.monotonic()
@@ -133,14 +112,11 @@ def train_together(build, pair, pool, plans):
 
 def simulate(build, pair, memory, plans, scale=1):
     words = ["--device-memory", str(memory), "--bus-gbps", str(BUS_GBPS),
-             "--time-scale", str(scale)]
+             "--moves", "1", "--time-scale", str(scale)]
     if plans == "off":
         words.append("--no-plans")
     files = [f"../figure.1.4/data/{model}" for model in pair]
-    report, error = common.simulate(build, files, words)
-    if report is None:
-        sys.exit(error)
-    return report
+    return common.run_simulation(build, files, words)
 
 
 def measure(build, pair, plans, run):

@@ -43,7 +43,7 @@ def main():
     for (pair, plans), runs in moved.items():
         ratio = (sum(run["simulated"] for run in runs.values())
                  / sum(run["live"] for run in runs.values()))
-        print(f"{pair}, plans {plans}: simulated / live = {ratio:.3f}")
+        common.tell(f"{pair} {plans}", ratio)
     common.save(figure, HERE, "moved")
 
 

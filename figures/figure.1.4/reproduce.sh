@@ -3,7 +3,7 @@
 #   reproduce.sh             plots data/moved.csv
 #   reproduce.sh --measure   trains, records and simulates again before (needs
 #                            what deploy/quickstart builds, in build/ or in
-#                            BUILD; takes four minutes)
+#                            BUILD; takes seven minutes)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --measure ]; then

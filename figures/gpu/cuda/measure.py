@@ -8,6 +8,8 @@ Experiments, by the names that --only takes:
     bench      `metsctl bench`: hand-overs of --move, allocations
     neighbour  what a stock PyTorch training beside METS loses while others'
                bytes move, and while none do (needs PyTorch)
+    turns      what a turn costs two jobs that use the same --turn-gib in turn,
+               100 ms each (needs PyTorch)
     kill       how soon the memory of a client that is killed is free
     stale      bytes of one user in another's fresh memory (needs root)
     waste      memory behind buffers : what was asked for, at the peak of each
@@ -34,10 +36,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from lab import Daemon, Failed, Job, about, parse_size, tail  # noqa: E402
 
-EXPERIMENTS = ("tests", "bench", "neighbour", "kill", "stale", "waste")
+EXPERIMENTS = ("tests", "bench", "neighbour", "turns", "kill", "stale",
+               "waste")
 MIB = 1 << 20
 GIB = 1 << 30
 PIECE = 128 * MIB
+TURN_SECONDS = 0.1
 USERS = (61001, 61002)  # Of `stale`: no such accounts are needed.
 # `metsctl bench`'s names, and ours.
 BENCH = {
@@ -226,6 +230,40 @@ def neighbour(lab):
             "neighbour_moved_gbps": statistics.median(movers.gbps[3:])}
 
 
+def turns(lab):
+    """What passes between one's end and the other's beginning."""
+    gib, count = lab.arguments.turn_gib, lab.arguments.turns
+    jobs = []
+    with Daemon(lab, "turns", (gib + 3) * GIB) as daemon:
+        try:
+            for number in range(2):
+                log = open(lab.log(f"turns-{number}"), "w", encoding="utf-8")
+                jobs.append(subprocess.Popen(
+                    [lab.bin / "metsctl", "--run-dir", daemon.run_dir, "run",
+                     "--job", f"turns-{number}", "--", lab.arguments.python,
+                     HERE / "turn_user.py", str(number), str(count), str(gib),
+                     str(TURN_SECONDS)], text=True, stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=log))
+            for job in jobs:
+                if job.stdout.readline() != "ready\n":
+                    raise Failed(tail(lab.log("turns-0")))
+            for job in jobs:
+                job.stdin.write("\n")
+                job.stdin.flush()
+            results = [json.loads(job.communicate()[0]) for job in jobs]
+        finally:
+            for job in jobs:
+                job.kill()
+    all_turns = sorted((*times, number) for number, result in enumerate(results)
+                       for times in result["turns"])
+    gaps = [1e3 * (later[0] - earlier[1])
+            for earlier, later in zip(all_turns, all_turns[1:])
+            if earlier[2] != later[2]]
+    return {"turn_cost_ms": statistics.median(gaps),
+            "turn_cost_all_ms": [round(gap, 3) for gap in sorted(gaps)],
+            "turn_wrong_words": sum(r["wrong"] for r in results)}
+
+
 def kill(lab):
     """Of five kills of a client that holds --move."""
     times = []
@@ -316,6 +354,8 @@ def parse():
     parser.add_argument("--move", default="30GiB", help="each way")
     parser.add_argument("--swap-space", default="76GiB")
     parser.add_argument("--steps", type=int, default=400, help="neighbour's")
+    parser.add_argument("--turns", type=int, default=60, help="of each job")
+    parser.add_argument("--turn-gib", type=int, default=40)
     parser.add_argument("--buffers", type=int, default=10_000,
                         help="of 8 MiB that change users in `stale`")
     parser.add_argument("--traces", type=pathlib.Path,

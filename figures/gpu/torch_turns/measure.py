@@ -102,6 +102,7 @@ def brief(result):
         "seconds", "losses", "sha256", "peak_bytes", "persistent_bytes")}
     kept["step_seconds"] = [round(s, 4) for s in result["step_seconds"]]
     kept["mets"] = result.get("mets")
+    kept["mets_steps"] = result.get("mets_steps")
     return kept
 
 
@@ -170,7 +171,8 @@ def alone_mets(lab):
     return figures
 
 
-def run_pair(lab, name, pool, alone_seconds, more=(), stock=None):
+def run_pair(lab, name, pool, alone_seconds, more=("--meet-again",),
+             stock=None):
     with Daemon(lab, name, pool) as daemon:
         results = lab.finish(start_pair(lab, name, daemon, more))
     return pair_figures(lab, results, alone_seconds, stock) if results else {}
@@ -190,7 +192,7 @@ def pair_input(lab):
         seconds = result["input_seconds"]
         alone_seconds = len(SEEDS) * result["seconds"]
     figures = run_pair(lab, "pair_input", lab.arguments.pool, alone_seconds,
-                       ["--input-seconds", seconds])
+                       ["--meet-again", "--input-seconds", seconds])
     # Alone with METS was measured without input work.
     figures.pop("ratio_to_alone_mets", None)
     return dict(figures, input_work=part, input_seconds=seconds)
@@ -237,7 +239,7 @@ def pair_kill(lab):
             start_pair(lab, "pair_kill", daemon)
             return {}
         killer = Killer(lab, daemon)
-        jobs = start_pair(lab, "pair_kill", daemon)
+        jobs = start_pair(lab, "pair_kill", daemon, ["--meet-again"])
         killer.start()
         try:
             results = lab.finish(jobs)

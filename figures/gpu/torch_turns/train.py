@@ -4,7 +4,8 @@ Writes a JSON object to --out: `losses` and `step_seconds` of the measured
 steps, `seconds` of all of them, `begin` and `end` (seconds since 1970),
 `sha256` of all parameters and buffers of the model afterwards, `peak_bytes` and
 `persistent_bytes` (live between steps) and, with --mets, `mets`, what
-mets.torch.stats() says at the end. Equal arguments give equal bits.
+mets.torch.stats() says at the end, and `mets_steps`, how much of some counters
+each step added. Equal arguments give equal bits.
 """
 
 import argparse
@@ -25,6 +26,9 @@ from torch.nn import functional
 
 CLASSES = 1000
 SMALL_BATCH = 8
+COUNTERS = ("allocations_total", "cache_hits_total", "acquires_total",
+            "waits_total", "wait_ns_total", "evicted_bytes_total",
+            "restored_bytes_total")  # Of mets.torch.Stats.
 
 
 def conv_norm(inputs, outputs, size, stride=1):
@@ -104,19 +108,20 @@ class Training:
         return digest.hexdigest()
 
 
-def meet(folder, parties, step, seconds=120):
-    """Waits until `parties` processes have come to this point.
+def meet(folder, name, parties, step, seconds=120):
+    """Waits until `parties` processes have come to the point of this name.
 
     It waits at the gate again and again: what a process holds that waits
     elsewhere does not leave, and the others may need it to get here.
     """
-    pathlib.Path(folder, f"ready-{os.getpid()}").touch()
+    pathlib.Path(folder, f"{name}-{os.getpid()}").touch()
     end = time.monotonic() + seconds
-    while len(list(pathlib.Path(folder).glob("ready-*"))) < parties:
+    while len(list(pathlib.Path(folder).glob(f"{name}-*"))) < parties:
         if time.monotonic() > end:
             sys.exit(f"the others did not come within {seconds} s")
         with step():
-            time.sleep(0.002)
+            pass
+        time.sleep(0.02)
 
 
 def memory(mets_torch):
@@ -143,9 +148,9 @@ def train(arguments, mets_torch):
         part = arguments.input_work
         input_seconds = min(computing) * part / (1 - part)
     if arguments.meet:
-        meet(arguments.meet, arguments.parties, step)
+        meet(arguments.meet, "ready", arguments.parties, step)
 
-    losses, step_seconds = [], []
+    losses, step_seconds, counts = [], [], []
     begin, start = time.time(), time.monotonic()
     before = start
     for i in range(arguments.steps):
@@ -156,6 +161,8 @@ def train(arguments, mets_torch):
         now = time.monotonic()
         step_seconds.append(now - before)
         before = now
+        if mets_torch:
+            counts.append(mets_torch.stats())
         print(f"step {i} {step_seconds[-1]:.3f} s loss {losses[-1]:.6f}",
               flush=True)
     result = {"begin": begin, "end": time.time(),
@@ -164,10 +171,15 @@ def train(arguments, mets_torch):
               "input_seconds": input_seconds}
     del loss
     result["peak_bytes"], result["persistent_bytes"] = memory(mets_torch)
+    if arguments.meet_again:  # Nobody is to end while another one is timed.
+        meet(arguments.meet, "done", arguments.parties, step)
     with step():
         result["sha256"] = training.sha256()
     if mets_torch:
         result["mets"] = dataclasses.asdict(mets_torch.stats())
+        result["mets_steps"] = {
+            name: [getattr(b, name) - getattr(a, name)
+                   for a, b in zip(counts, counts[1:])] for name in COUNTERS}
     return result
 
 
@@ -189,6 +201,9 @@ def parse():
                         help="the same in seconds a step")
     parser.add_argument("--meet", metavar="DIR",
                         help="begin to measure when --parties are there")
+    parser.add_argument("--meet-again", action="store_true",
+                        help="and again behind what is measured: not where "
+                        "quanta are given, which this would keep alive")
     parser.add_argument("--parties", type=int, default=1)
     parser.add_argument("--mets", action="store_true")
     parser.add_argument("--out", type=pathlib.Path)

@@ -1,0 +1,98 @@
+"""Trains models of the zoo in less and less memory; writes data/memory.csv.
+
+    measure.py BUILD
+
+Each trains once without METS, and once with METS, on a device where it fits; at
+steps STEPS, 2 × STEPS … its limit is lowered. The first steps at each limit, in
+which METS gets to know it, are not in the times. The program is told nothing,
+and losses and weights must be those without METS, to the bit.
+"""
+
+import pathlib
+import statistics
+import sys
+import threading
+
+import common
+import live
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = ["ncf", "bert", "transformer"]
+PERCENT = [100, 80, 60, 40]  # Of the peak.
+STEPS, SKIP = 9, 4           # At each limit.
+FIELDS = ["model", "percent", "limit_bytes", "peak_resident_bytes",
+          "min_seconds", "median_seconds", "max_seconds", "moved_bytes",
+          "batch"]
+
+
+def times(result, phase):
+    """The seconds of the steps at one limit."""
+    seconds = result["step_seconds"][phase * STEPS + SKIP:(phase + 1) * STEPS]
+    return {"min_seconds": min(seconds), "max_seconds": max(seconds),
+            "median_seconds": statistics.median(seconds),
+            "batch": result["batch"]}
+
+
+def watch(metsd, training, last):
+    """What the job holds at most until the step `last` has ended, looked at ten
+    times a second; and what it has moved in that time."""
+    ended = threading.Event()
+    held = []
+
+    def look():
+        while not ended.wait(0.1):
+            held.append(metsd.job("watched"))
+
+    held.append(metsd.job("watched"))
+    thread = threading.Thread(target=look)
+    thread.start()
+    training.wait_until(f"step {last}/")
+    held.append(metsd.job("watched"))
+    ended.set()
+    thread.join()
+    moved = [job["evicted_bytes_total"] + job["restored_bytes_total"]
+             for job in held]
+    return max(job["resident_bytes"] for job in held), max(moved) - moved[0]
+
+
+def measure(build, model):
+    """The rows of the CSV."""
+    steps = ["--steps", STEPS * len(PERCENT)]
+    stock = live.stock(build, model, *steps).result()
+    yield {"model": model, "percent": "stock", **times(stock, 0)}
+    rows = []
+    with live.Metsd(build, "2GiB") as metsd:
+        training = metsd.train(model, "watched", *steps, "--meet", "--warm-up",
+                               STEPS)
+        training.wait_until(f"step {STEPS}/")
+        peak = metsd.job("watched")["peak_live_bytes"]
+        rows.append({"percent": 100, "peak_resident_bytes": peak,
+                     "moved_bytes": 0})
+        training.begin()
+        for phase, percent in enumerate(PERCENT[1:], 1):
+            limit = peak * percent // 100
+            metsd.control("limit", "watched", limit)
+            training.wait_until(f"step {phase * STEPS + SKIP}/")
+            most, moved = watch(metsd, training, (phase + 1) * STEPS)
+            rows.append({"percent": percent, "limit_bytes": limit,
+                         "peak_resident_bytes": most,
+                         "moved_bytes": moved // (STEPS - SKIP)})
+        result = training.result()
+    if live.outcome(result) != live.outcome(stock):
+        sys.exit(f"{model}: METS changed the result")
+    for phase, row in enumerate(rows):
+        yield {"model": model, **row, **times(result, phase)}
+
+
+def main():
+    build = sys.argv[1]
+    common.write_rows(HERE / "data/memory.csv", FIELDS, (
+        row for model in MODELS for row in measure(build, model)))
+    common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure",
+                      models={model: live.MODELS[model]
+                              for model in MODELS},
+                      versions=live.versions(build))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Figure 3.1: trainings that share a device.
+#   reproduce.sh             plots data/sharing.csv
+#   reproduce.sh --measure   trains before (needs what deploy/quickstart builds,
+#                            in build/ or in BUILD)
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+if [ "$1" = --measure ]; then
+  "$here/../python.sh" "$here/measure.py" "${BUILD:-$here/../../build}"
+fi
+"$here/../python.sh" "$here/plot.py"

@@ -1,0 +1,118 @@
+"""Replays recorded allocations on METS's client and on other allocators; writes
+data/ALLOCATOR.json (google-benchmark's) and data/pools.csv.
+
+    measure.py BUILD
+
+tests/benchmarks/compare has the programs and says what they measure.
+"""
+
+import csv
+import json
+import lzma
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import common
+import live
+
+HERE = pathlib.Path(__file__).resolve().parent
+TRACES = ["mets-cnn", "mets-resnet", "mets-lstm", "mets-attention",
+          "mets-embedding", "mets-autoencoder", "singa-resnet-cifar100-b128",
+          "singa-vgg-cifar-access"]
+ALLOCATORS = ["mets", "bfc", "malloc"]
+ROOM = "6GiB"  # For METS where there is to be room for everything.
+
+
+def calls(name):
+    """The lines "+ SLOT BYTES" and "- SLOT BYTES" of a trace, and the most bytes
+    that live. A slot is used again after its block has been freed; what is left
+    over is freed at the end."""
+    path = common.ROOT / f"figures/traces/{name}.csv.xz"
+    live_blocks, free, lines, now, most = {}, [], [], 0, 0
+    with lzma.open(path, "rt") as file:
+        for line in file:
+            words = line.split(",")
+            if len(words) < 4 or words[1] not in ("malloc", "free"):
+                continue
+            block, size = words[2], int(words[3])
+            if words[1] == "malloc":
+                slot = free.pop() if free else len(live_blocks)
+                live_blocks[block] = slot, size
+                lines.append(f"+ {slot} {size}")
+                now += size
+                most = max(most, now)
+            else:
+                slot, size = live_blocks.pop(block)
+                free.append(slot)
+                lines.append(f"- {slot} {size}")
+                now -= size
+    lines += [f"- {slot} {size}" for slot, size in live_blocks.values()]
+    return "\n".join(lines) + "\n", most
+
+
+def run(build, allocator, *words, pool=ROOM):
+    """One program; METS' has a metsd with such a pool and no swap space."""
+    command = [build / f"bin/compare/compare_{allocator}", *words]
+    if allocator != "mets":
+        return subprocess.run(command, check=False).returncode
+    with live.Metsd(build, pool, swap="0") as metsd:
+        return subprocess.run(command, check=False, env=dict(
+            os.environ, METS_RUN_DIR=metsd.run_dir)).returncode
+
+
+def benchmark(build, allocator, paths):
+    """google-benchmark's JSON of all traces, each in a process of its own."""
+    result = None
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as out:
+        for path in paths:
+            if run(build, allocator, f"--benchmark_out={out.name}",
+                   "--benchmark_repetitions=5", "--benchmark_min_time=0.1",
+                   path):
+                sys.exit(f"{allocator} failed")
+            said = json.loads(pathlib.Path(out.name).read_text("utf-8"))
+            if result is None:
+                result = said
+            else:
+                result["benchmarks"] += said["benchmarks"]
+    return result
+
+
+def least_pool(build, allocator, path, live_bytes):
+    """The smallest pool, in steps of a 100th of what lives at most, in which the
+    trace fits."""
+    low, high = 99, 200
+    while high - low > 1:
+        middle = (low + high) // 2
+        pool = live_bytes * middle // 100 >> 16 << 16
+        fits = run(build, allocator, "--fits", str(pool), path, pool=pool) == 0
+        low, high = (low, middle) if fits else (middle, high)
+    return high
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder, \
+            open(HERE / "data/pools.csv", "w", encoding="utf-8") as file:
+        paths, live_bytes = [], {}
+        for name in TRACES:
+            text, live_bytes[name] = calls(name)
+            paths.append(pathlib.Path(folder, name + ".calls"))
+            paths[-1].write_text(text, encoding="utf-8")
+        for allocator in ALLOCATORS:
+            (HERE / f"data/{allocator}.json").write_text(json.dumps(
+                benchmark(build, allocator, paths), indent=1) + "\n", "utf-8")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["trace", "live_bytes", "allocator", "percent"])
+        for name, path in zip(TRACES, paths):
+            for allocator in ("mets", "bfc"):
+                writer.writerow([name, live_bytes[name], allocator, least_pool(
+                    build, allocator, path, live_bytes[name])])
+    common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure",
+                      versions=live.versions(build))
+
+
+if __name__ == "__main__":
+    main()

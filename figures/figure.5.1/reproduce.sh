@@ -1,0 +1,11 @@
+#!/bin/sh
+# Figure 5.1: operators with METS against those without.
+#   reproduce.sh             plots data/operators.csv
+#   reproduce.sh --measure   records before (needs what deploy/quickstart builds,
+#                            in build/ or in BUILD)
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+if [ "$1" = --measure ]; then
+  "$here/../python.sh" "$here/measure.py" "${BUILD:-$here/../../build}"
+fi
+"$here/../python.sh" "$here/plot.py"

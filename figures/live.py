@@ -1,0 +1,153 @@
+"""Live trainings of the model zoo, stock and under a metsd of their own, for
+measure.py scripts."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+
+MIB = 1 << 20
+ZOO = common.ROOT / "tests" / "benchmarks" / "models"
+
+# Sizes at which a training has a hundred MiB and more, nearly all of them in
+# tensors of 1 MiB and more, and a step takes some tenths of a second on a core.
+MODELS = {
+    "ncf": "--batch 65536 --set users=40000 --set items=20000",
+    "bert": "--batch 64 --set length=64 --set width=128",
+    "transformer": "--batch 64 --set width=128 --set words=4000",
+    "resnet50": "--batch 64 --set side=96",
+    "retinanet": "--batch 8 --set side=256",
+    "mnist_cnn": "--batch 128",
+}
+
+
+class Failed(Exception):
+    """A training that did not end well."""
+
+
+def runner(build, model, *words):
+    """The command that trains `model` at its size above, where ops follow each
+    other in the same order in each step."""
+    return [str(pathlib.Path(build) / "venv/bin/python"), str(ZOO / "run.py"),
+            "--model", model, "--size", "small", "--parallel-ops", "1",
+            *MODELS[model].split(), *map(str, words)]
+
+
+class Training:
+    """A zoo training that runs; `result` waits for its end."""
+
+    def __init__(self, command, **options):
+        self._folder = tempfile.TemporaryDirectory(prefix="mets-")
+        self._json = pathlib.Path(self._folder.name, "result.json")
+        self._log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [*map(str, command), "--json", str(self._json)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+            **options)
+
+    def wait_until(self, said):
+        """Until it says a line that begins so; gives that line."""
+        for line in self.process.stdout:
+            if line.startswith(said):
+                return line
+        raise self._failure(f"it ended without saying '{said}'")
+
+    def begin(self):
+        """Lets a training with --meet go on."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def result(self):
+        for _ in self.process.stdout:
+            pass
+        if self.process.wait():
+            raise self._failure(f"it ended with {self.process.returncode}")
+        return json.loads(self._json.read_text(encoding="utf-8"))
+
+    def _failure(self, why):
+        self.process.kill()
+        self.process.wait()
+        self._log.seek(0)
+        return Failed(f"{why}:\n{self._log.read()[-2000:]}")
+
+
+def stock(build, model, *words, **env):
+    """A training without METS; `env` is added to its environment."""
+    return Training(runner(build, model, "--device", "cpu", *words),
+                    env={**os.environ, **env})
+
+
+class Metsd:
+    """A metsd on a host device, for trainings as its jobs."""
+
+    def __init__(self, build, pool, *flags, swap="4GiB"):
+        self._build = pathlib.Path(build)
+        self._flags = ["--device", f"host:{pool}", "--swap-space", swap,
+                       "--status-address", "off", *flags]
+
+    def __enter__(self):
+        self._dir = tempfile.TemporaryDirectory(prefix="mets-")
+        log = pathlib.Path(self._dir.name, "metsd.log")
+        with open(log, "w", encoding="utf-8") as out:
+            self._metsd = subprocess.Popen(
+                [self._build / "bin/metsd", "--run-dir", self._dir.name,
+                 *self._flags], stderr=out)
+        while "ready" not in log.read_text(encoding="utf-8"):
+            if self._metsd.poll() is not None:
+                sys.exit(log.read_text(encoding="utf-8"))
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        self._metsd.terminate()
+        self._metsd.wait()
+        self._dir.cleanup()
+
+    @property
+    def run_dir(self):
+        return self._dir.name
+
+    @property
+    def pid(self):
+        return self._metsd.pid
+
+    def metsctl(self, *words):
+        """The command line of metsctl with these words."""
+        return [str(self._build / "bin/metsctl"), "--run-dir", self._dir.name,
+                *map(str, words)]
+
+    def control(self, *words):
+        """What metsctl says."""
+        return subprocess.run(self.metsctl(*words), capture_output=True,
+                              text=True, check=True).stdout
+
+    def job(self, name):
+        """What `metsctl jobs` has of it."""
+        jobs = json.loads(self.control("jobs", "--json"))["jobs"]
+        return next(job for job in jobs if job["name"] == name)
+
+    def train(self, model, job, *words, options=()):
+        """A training as a job; `options` are those of `metsctl run`."""
+        command = runner(self._build, model, "--device", "mets", *words)
+        return Training(self.metsctl("run", "--job", job, *options, "--",
+                                     *command))
+
+
+def versions(build):
+    """Of what trains."""
+    packages = ["tensorflow_cpu", "keras", "numpy"]
+    said = subprocess.run(
+        [pathlib.Path(build) / "venv/bin/python", "-c",
+         "import importlib.metadata as m; print(*map(m.version, "
+         f"{packages}))"], check=True, capture_output=True, text=True).stdout
+    return dict(zip(packages, said.split()))
+
+
+def outcome(result):
+    """What METS must not change by one bit."""
+    return result["losses_hex"], result["weights_sha256"]
