@@ -19,6 +19,13 @@ TEST_PYTHON_PACKAGES=(tensorboard==2.20.0 "pandas>=2.2" matplotlib==3.9.2)
 # CUDA's header, for machines without the toolkit. A licence text comes with it.
 CUDA_HEADERS=nvidia-cuda-runtime==13.0.96
 
+# Prints the comment at the head of the calling script, and ends it, where its
+# first argument asks for help.
+help_if_asked() {
+  case "${1:-}" in
+    -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit ;;
+  esac
+}
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -102,10 +109,12 @@ setup_prometheus() {
     say "prometheus cannot be had: tests that need it skip"
 }
 
-# Configures once and builds: the targets named, else everything.
+# Configures once and builds: the targets named, else everything. Files are
+# compiled in groups, because most of the time goes into their headers.
 setup_build() {
   [ -f "$BUILD/build.ninja" ] ||
     cmake -S "$ROOT" -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 \
       -DMETS_WITH_TENSORFLOW=ON -DMETS_TF_PYTHON="$VENV/bin/python" > "$BUILD/configure.log" 2>&1 ||
     { cat "$BUILD/configure.log" >&2; die "cmake failed"; }
   cmake --build "$BUILD" ${1:+--target "$@"}
