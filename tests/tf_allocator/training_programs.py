@@ -61,10 +61,11 @@ def keras_subclassed():
 
 
 def keras_embedding():
-    """Sparse gradients; a recurrent layer above them."""
+    """Sparse gradients; recurrent layers above them."""
     model = compiled(tf.keras.Sequential(
         [layers.Input([32], dtype="int64"), layers.Embedding(4096, 64),
-         layers.GRU(64), layers.Dense(CLASSES)]),
+         layers.GRU(64, return_sequences=True), layers.GRU(64),
+         layers.Dense(CLASSES)]),
                      tf.keras.optimizers.Adagrad(0.1))
     words = np.random.RandomState(6).randint(0, 4096, (ROWS, 32))
     history = model.fit(words, pictures()[1], batch_size=256, epochs=1,
