@@ -14,6 +14,12 @@ Experiments, by the names that --only takes:
     stale      bytes of one user in another's fresh memory (needs root)
     waste      memory behind buffers : what was asked for, at the peak of each
                shared trace of allocations
+    restart    metsd is killed under eight jobs of 10,000 tensors each and
+               starts again, its descriptors kept (needs PyTorch)
+    both       hand-overs of --move on two GPUs at once, beside plain copies on
+               both (needs two GPUs)
+    together   two processes that train together, each on its own GPU, with METS
+               and without (needs two GPUs and PyTorch)
 
 FOLDER gets cuda.json, after every experiment, and the logs. An experiment that
 fails leaves its error there, and the others go on.
@@ -33,16 +39,19 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE.parent))
 from lab import Daemon, Failed, Job, about, parse_size, tail  # noqa: E402
 
 EXPERIMENTS = ("tests", "bench", "neighbour", "turns", "kill", "stale",
-               "waste")
+               "waste", "restart")
+ON_TWO_GPUS = ("both", "together")
 MIB = 1 << 20
 GIB = 1 << 30
 PIECE = 128 * MIB
 TURN_SECONDS = 0.1
 USERS = (61001, 61002)  # Of `stale`: no such accounts are needed.
+JOBS = 8  # Of `restart`.
 # `metsctl bench`'s names, and ours.
 BENCH = {
     "hand_over_ratio": "handover_duplex_ratio",
@@ -60,7 +69,7 @@ BENCH = {
 class Worker:
     """mets-bench-worker, a program that uses a device through libmets."""
 
-    def __init__(self, lab, daemon, name):
+    def __init__(self, lab, daemon, name, device=0):
         ours, theirs = socket.socketpair()
         with theirs, open(lab.log(name), "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -68,7 +77,8 @@ class Worker:
                 stderr=log, env=dict(os.environ, METS_JOB=name,
                                      METS_RUN_DIR=daemon.run_dir))
         self._lines = ours.makefile("rw", encoding="utf-8")
-        self.ask(f"open {daemon.status()['devices'][0]['id']} {16 * MIB}")
+        self.ask(
+            f"open {daemon.status()['devices'][device]['id']} {16 * MIB}")
 
     def tell(self, command):
         self._lines.write(command + "\n")
@@ -343,14 +353,153 @@ def waste(lab):
     return {"waste_percent": 100 * (worst - 1), "waste_traces": ratios}
 
 
+def restart(lab):
+    """Of three restarts. First grant: to a job that metsd knew, since exec."""
+    os.environ["METS_BUILD_DIR"] = str(lab.bin.parent)
+    sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+    import service_store
+
+    count, size = lab.arguments.tensors, 768 << 10
+    pool = JOBS * count * (size + (16 << 10)) + 2 * GIB
+    users, times = [], []
+    daemon = service_store.Daemon(0, GIB, "--status-address", "off")
+    daemon._args[1] = f"{lab.arguments.device}:{pool}"
+    with daemon, contextlib.ExitStack() as stack:
+        for number in range(JOBS):
+            log = stack.enter_context(
+                open(lab.log(f"restart-{number}"), "w", encoding="utf-8"))
+            user = subprocess.Popen(
+                [lab.bin / "metsctl", "--run-dir", daemon.run_dir, "run",
+                 "--job", f"restart-{number}", "--", lab.arguments.python,
+                 HERE / "restart_user.py", str(number), str(count), str(size)],
+                text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log)
+            stack.callback(user.kill)
+            users.append(user)
+        for number, user in enumerate(users):
+            if user.stdout.readline() != "ready\n":
+                raise Failed(tail(lab.log(f"restart-{number}")))
+        kept = daemon.status()["devices"][0]["resident_bytes"]
+        with lab.workers(daemon, "restart-worker") as (worker,):
+            worker.ask(f"hold {64 * MIB} {64 * MIB}")
+            for _ in range(3):
+                worker.ask("drop")
+                daemon.kill()
+                daemon.store.settle()
+                worker.tell(f"hold {128 * MIB} {64 * MIB}")
+                begin = time.monotonic()
+                daemon.start()
+                worker.answer()
+                times.append(1e3 * (time.monotonic() - begin))
+                if "the pool is kept" not in daemon.log():
+                    raise Failed(daemon.log())
+        wrong = 0
+        for user in users:
+            user.stdin.write("\n")
+            user.stdin.flush()
+        for number, user in enumerate(users):
+            line = user.stdout.readline()
+            if not line.strip().isdigit():
+                raise Failed(tail(lab.log(f"restart-{number}")))
+            wrong += int(line)
+    return {"restart_ms": max(times), "restart_all_ms": times,
+            "restart_kept_bytes": kept, "restart_wrong_words": wrong}
+
+
+def two_devices(lab, name, pool):
+    return Daemon(lab, name, pool,
+                  ["--device", f"{lab.arguments.second_device}:{pool}"])
+
+
+def both(lab):
+    """Each GPU has two jobs whose memory exceeds its pool by --move."""
+    move = lab.move
+    pool = pool_for(move)
+    copies = 1024  # Of 16 MiB.
+    with two_devices(lab, "both", pool) as daemon, contextlib.ExitStack() as all_:
+        pairs = []
+        for device in range(2):
+            pair = [Worker(lab, daemon, f"both-{device}-{job}", device)
+                    for job in range(2)]
+            for worker in pair:
+                all_.callback(worker.kill)
+            pairs.append(pair)
+        begin = time.monotonic()
+        for first, second in pairs:
+            first.tell(f"raw-out {copies}")
+            second.tell(f"raw-in {copies}")
+        for worker in [worker for pair in pairs for worker in pair]:
+            worker.answer()
+        raw = 4e-9 * copies * 16 * MIB / (time.monotonic() - begin)
+        for first, second in pairs:
+            held = first.ask(f"hold {(pool + move) // 2} {PIECE}")
+            second.tell(f"hold {(pool + move) // 2} {PIECE}")
+        moved = 4 * (2 * held - pool)  # Both ways, on both.
+        rates = []
+        for _ in range(9):
+            time.sleep(1.5)  # Then the holder's quantum is over.
+            begin = time.monotonic()
+            for first, _ in pairs:
+                first.tell("turn")
+            for _, second in pairs:
+                second.answer()
+            rates.append(1e-9 * moved / (time.monotonic() - begin))
+            for pair in pairs:
+                pair.reverse()
+    gbps = statistics.median(rates[3:])
+    return {"both_raw_gbps": raw, "both_handover_gbps": gbps,
+            "both_handover_ratio": gbps / raw, "both_all_gbps": rates}
+
+
+def together(lab):
+    """Losses, parameters and times, with METS and without."""
+    def trained(name, prefix, **env):
+        jobs = []
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        for rank in range(2):
+            log = open(lab.log(f"{name}-{rank}"), "w", encoding="utf-8")
+            jobs.append(subprocess.Popen(
+                [*prefix, lab.arguments.python, HERE / "ddp_user.py", str(rank),
+                 "40", str(port)], stdout=subprocess.PIPE, stderr=log,
+                text=True, env=dict(os.environ, **env)))
+        try:
+            texts = [job.communicate(timeout=lab.arguments.limit)[0]
+                     for job in jobs]
+        finally:
+            for job in jobs:
+                job.kill()
+        if any(job.returncode for job in jobs):
+            raise Failed(tail(lab.log(f"{name}-0")) + tail(lab.log(f"{name}-1")))
+        return [json.loads(text.split("\n")[-2]) for text in texts]
+
+    python = {"PYTHONPATH": str(lab.bin.parent / "python")}
+    plain = trained("together-plain", [], METS_DISABLE="1", **python)
+    with two_devices(lab, "together", 20 * GIB) as daemon:
+        with_mets = trained(
+            "together-mets", [lab.bin / "metsctl", "--run-dir", daemon.run_dir,
+                              "run", "--job", "together", "--"],
+            METS_REQUIRED="1")
+        peaks = [job["peak_resident_bytes"] for job in daemon.status()["jobs"]]
+    same = all(a["losses"] == b["losses"] and a["digest"] == b["digest"]
+               for a, b in zip(plain, with_mets))
+    return {"together_identical": same,
+            "together_ratio": with_mets[0]["step_ms"] / plain[0]["step_ms"],
+            "together_step_ms": plain[0]["step_ms"],
+            "together_peak_bytes": peaks}
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    root = HERE.parents[2]
     parser.add_argument("--bundle", type=pathlib.Path,
-                        default=root / "build" / "bundle")
+                        default=ROOT / "build" / "bundle")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--only", default=",".join(EXPERIMENTS))
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--second-device", default="cuda:1")
+    parser.add_argument("--tensors", type=int, default=10_000,
+                        help="of each of the jobs of `restart`")
     parser.add_argument("--move", default="30GiB", help="each way")
     parser.add_argument("--swap-space", default="76GiB")
     parser.add_argument("--steps", type=int, default=400, help="neighbour's")
@@ -359,13 +508,13 @@ def parse():
     parser.add_argument("--buffers", type=int, default=10_000,
                         help="of 8 MiB that change users in `stale`")
     parser.add_argument("--traces", type=pathlib.Path,
-                        default=root / "figures" / "traces")
+                        default=ROOT / "figures" / "traces")
     parser.add_argument("--limit", type=float, default=90,
                         help="seconds for one experiment")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--commit", default="", help="where there is no git")
     arguments = parser.parse_args()
-    unknown = set(arguments.only.split(",")) - set(EXPERIMENTS)
+    unknown = set(arguments.only.split(",")) - {*EXPERIMENTS, *ON_TWO_GPUS}
     if unknown:
         parser.error(f"--only: no experiment {', '.join(sorted(unknown))}")
     arguments.out = arguments.out.resolve()
