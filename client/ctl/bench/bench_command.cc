@@ -49,9 +49,11 @@ class Bench {
       : device_(std::move(device)),
         scale_(ScaleOf(device_.kind())),
         pool_(static_cast<int64_t>(device_.pool_bytes())),
-        piece_(std::min(scale_.piece,
-                        Bytes(pool_.count() / 16).RoundUpTo(MiB(1)))),
-        move_(move),
+        piece_(
+            std::min({scale_.piece, Bytes(pool_.count() / 16).RoundUpTo(MiB(1)),
+                      MiB(move / MiB(2))})),
+        hold_(Bytes((pool_ + move).count() / 2).RoundUpTo(piece_)),
+        moved_(2.0 * (2 * hold_ - pool_).count()),
         run_dir_(std::move(run_dir)) {}
 
   absl::StatusOr<BenchReport> Run() {
@@ -155,9 +157,8 @@ class Bench {
   // What both hold exceeds the pool by what moves.
   absl::Status MeasureHandOver() {
     const std::string hold =
-        absl::StrCat("hold ", (pool_ + move_).count() / 2, " ", piece_.count());
-    METS_ASSIGN_OR_RETURN(const double held, first_->Ask(hold));
-    moved_ = 2 * (2 * held - static_cast<double>(pool_.count()));
+        absl::StrCat("hold ", hold_.count(), " ", piece_.count());
+    METS_RETURN_IF_ERROR(first_->Ask(hold).status());
     METS_RETURN_IF_ERROR(second_->Tell(hold));
     METS_RETURN_IF_ERROR(HandOver(*first_, *second_).status());
     METS_ASSIGN_OR_RETURN(const double first, HandOver(*second_, *first_));
@@ -170,9 +171,11 @@ class Bench {
     }
     std::sort(rates.begin(), rates.end());
     const double gbps = 1e-9 * rates[kHandOvers / 2];
-    Add("hand_over_first_gbps", "hand-over, both ways, the first", 1e-9 * first,
+    const std::string text = absl::StrCat(
+        "hand-over of ", FormatBytes(2 * hold_ - pool_), ", both ways");
+    Add("hand_over_first_gbps", absl::StrCat(text, ", the first"), 1e-9 * first,
         "GB/s", {});
-    Add("hand_over_gbps", "hand-over, both ways", gbps, "GB/s", {});
+    Add("hand_over_gbps", text, gbps, "GB/s", {});
     Add("hand_over_ratio", "of the plain copies both ways", gbps / both_gbps_,
         "", scale_.hand_over_ratio);
     return MeasureOneWay(hold);
@@ -209,11 +212,13 @@ class Bench {
 
   const v1::DeviceStatus device_;
   const Scale scale_;
-  const Bytes pool_, piece_, move_;
+  const Bytes pool_, piece_;
+  const Bytes hold_;    // What each job has: whole pieces, together more than
+                        // the pool by what moves.
+  const double moved_;  // Bytes of a hand-over, both ways.
   const std::string run_dir_;
   BenchReport report_;
   double out_gbps_ = 0, in_gbps_ = 0, both_gbps_ = 0;
-  double moved_ = 0;  // Bytes of a hand-over, both ways.
   std::optional<BenchWorker> first_, second_;
 };
 
@@ -244,13 +249,17 @@ absl::StatusOr<Bytes> MoveOf(const BenchOptions& options,
   const Bytes swap(static_cast<int64_t>(device.swap_limit_bytes()));
   const Bytes most =
       std::min(Bytes(pool.count() / 10 * 8), Bytes(swap.count() / 10 * 4));
-  if (options.move.empty()) return std::min(kMove, most);
-  METS_ASSIGN_OR_RETURN(const Bytes move, ParseBytes(options.move));
-  if (move > Bytes() && move <= most) return move;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--move ", FormatBytes(move), ": with a pool of ",
-                   FormatBytes(pool), " and swap space of ", FormatBytes(swap),
-                   " it is at most ", FormatBytes(most)));
+  // The pool is filled with pieces of half of it, which are not to be many.
+  const Bytes least = Bytes(pool.count() / 256).RoundUpTo(MiB(2));
+  Bytes move = std::min(kMove, most);
+  if (!options.move.empty()) {
+    METS_ASSIGN_OR_RETURN(move, ParseBytes(options.move));
+  }
+  if (move >= least && move <= most) return move;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--move ", FormatBytes(move), ": with a pool of ", FormatBytes(pool),
+      " and swap space of ", FormatBytes(swap), " it is at least ",
+      FormatBytes(least), " and at most ", FormatBytes(most)));
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace mets::ctl {
 
 struct BenchOptions {
   std::string device;  // Empty: the first.
-  std::string move;    // A size: what a hand-over moves each way; empty: 8 GiB,
-                       // or what pool and swap space allow.
+  std::string move;    // A size: the least that a hand-over moves each way;
+                       // empty: 8 GiB, or what pool and swap space allow.
   bool json = false;
 };
 
