@@ -130,7 +130,11 @@ void Daemon::MakeStateWriter() {
   StateWriter::Options options;
   options.path = state_path();
   options.render = [this] { return FormatState(CurrentState()); };
-  options.on_error = [this](const absl::Status& status) {
+  options.on_outcome = [this](const absl::Status& status) {
+    if (status.ok()) {
+      log_.info("{} is written again", state_path());
+      return;
+    }
     log_.warn(
         "{}; until it can be written, a restart does not know what jobs hold "
         "and what operators have said: make room there",

@@ -116,6 +116,21 @@ absl::StatusOr<core::OperatorSettings::Job> JobSettingFrom(const Json& object) {
   return job;
 }
 
+absl::Status WriteAll(const std::string& path, const std::string& text) {
+  UniqueFd fd(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.ok()) return ErrnoToStatus(errno, absl::StrCat("create ", path));
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n =
+        write(fd.get(), text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, absl::StrCat("write ", path));
+    written += n;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<core::OperatorSettings> SettingsFrom(const Json& object) {
   core::OperatorSettings settings;
   const auto drained = object.find("drained");
@@ -191,21 +206,12 @@ absl::StatusOr<std::optional<SavedState>> LoadState(const std::string& path) {
 
 absl::Status StoreText(const std::string& path, const std::string& text) {
   const std::string draft = absl::StrCat(path, ".new");
-  UniqueFd fd(
-      open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd.ok()) return ErrnoToStatus(errno, absl::StrCat("create ", draft));
-  size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n =
-        write(fd.get(), text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, absl::StrCat("write ", draft));
-    written += n;
+  absl::Status status = WriteAll(draft, text);
+  if (status.ok() && rename(draft.c_str(), path.c_str()) != 0) {
+    status = ErrnoToStatus(errno, absl::StrCat("rename ", draft));
   }
-  if (rename(draft.c_str(), path.c_str()) != 0) {
-    return ErrnoToStatus(errno, absl::StrCat("rename ", draft));
-  }
-  return absl::OkStatus();
+  if (!status.ok()) unlink(draft.c_str());
+  return status;
 }
 
 }  // namespace mets::app

@@ -1,5 +1,7 @@
 #include "daemon/app/recovery/state_writer.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "daemon/app/recovery/state_file.h"
@@ -40,7 +42,9 @@ void StateWriter::Run() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&changed));
+      mutex_.AwaitWithTimeout(
+          absl::Condition(&changed),
+          failing_ ? options_.retry : absl::InfiniteDuration());
       if (stopping_) return;
       changed_ = false;
       urgent_ = false;
@@ -53,13 +57,10 @@ void StateWriter::Run() {
 
 void StateWriter::Write() {
   std::string text = options_.render();
-  if (text == last_text_) return;
+  if (text == last_text_ && access(options_.path.c_str(), F_OK) == 0) return;
   const absl::Status status = StoreText(options_.path, text);
-  if (status.ok()) {
-    last_text_ = std::move(text);
-  } else if (!failing_) {
-    options_.on_error(status);
-  }
+  if (status.ok()) last_text_ = std::move(text);
+  if (status.ok() == failing_) options_.on_outcome(status);
   failing_ = !status.ok();
 }
 

@@ -15,16 +15,18 @@ namespace mets::app {
 
 // Writes the text of `render` to a file whenever Changed was called: at once
 // when urgent, else at most once per `period`. Texts equal to the last one are
-// not written. Thread-safe; render runs in the writer's thread. A write that
-// fails is reported (`on_error`, once until one succeeds) and tried again at
-// the next change.
+// not written while the file is there. Thread-safe; render runs in the writer's
+// thread. A write that fails is tried again at the next change and every
+// `retry`; on_outcome is told of the first that fails, and of the first that
+// succeeds after it.
 class StateWriter {
  public:
   struct Options {
     std::string path;
     absl::Duration period = absl::Milliseconds(50);
+    absl::Duration retry = absl::Seconds(1);
     std::function<std::string()> render;
-    std::function<void(const absl::Status&)> on_error;
+    std::function<void(const absl::Status&)> on_outcome;
   };
 
   explicit StateWriter(Options options);

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "common/base/process.h"
 #include "daemon/app/recovery/recovery.h"
 #include "daemon/app/recovery/state_writer.h"
@@ -148,7 +150,7 @@ TEST_F(StateFileTest, WriterWritesWhatChangedAndStopsWithTheLastText) {
   StateWriter::Options options;
   options.path = path_;
   options.render = [&] { return std::to_string(value.load()); };
-  options.on_error = [](const absl::Status& s) { ADD_FAILURE() << s; };
+  options.on_outcome = [](const absl::Status& s) { ADD_FAILURE() << s; };
   StateWriter writer(options);
   writer.Changed(/*urgent=*/true);
   value = 2;
@@ -167,12 +169,48 @@ TEST_F(StateFileTest, WriterReportsAFailureOnce) {
   StateWriter::Options options;
   options.path = dir_ + "/no/state.json";
   options.render = [&] { return std::to_string(++value); };
-  options.on_error = [&](const absl::Status&) { ++errors; };
+  options.on_outcome = [&](const absl::Status&) { ++errors; };
   StateWriter writer(options);
   writer.Changed(true);
   writer.Changed(true);
   writer.Stop();
   EXPECT_EQ(errors, 1);
+}
+
+TEST_F(StateFileTest, WriterTriesAgainByItselfAndSaysWhenItHasSucceeded) {
+  absl::Notification failed, written;
+  StateWriter::Options options;
+  options.path = dir_ + "/later/state.json";
+  options.retry = absl::Milliseconds(1);
+  options.render = [] { return "text"; };
+  options.on_outcome = [&](const absl::Status& s) {
+    (s.ok() ? written : failed).Notify();
+  };
+  StateWriter writer(options);
+  writer.Changed(true);
+  failed.WaitForNotification();
+  std::filesystem::create_directory(dir_ + "/later");
+  EXPECT_TRUE(written.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_TRUE(std::filesystem::exists(options.path));
+}
+
+TEST_F(StateFileTest, WriterPutsARemovedFileBack) {
+  StateWriter::Options options;
+  options.path = path_;
+  options.render = [] { return "text"; };
+  options.on_outcome = [](const absl::Status& s) { ADD_FAILURE() << s; };
+  StateWriter writer(options);
+  writer.Changed(true);
+  while (!std::filesystem::remove(path_)) absl::SleepFor(absl::Milliseconds(1));
+  writer.Changed(true);
+  writer.Stop();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
+TEST_F(StateFileTest, AWriteThatFailsLeavesNothingBehind) {
+  std::filesystem::create_directory(path_);  // Cannot be replaced.
+  EXPECT_FALSE(StoreText(path_, "text").ok());
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
 }  // namespace
