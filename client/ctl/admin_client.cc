@@ -21,6 +21,11 @@ namespace mets::ctl {
 namespace {
 
 absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return absl::DeadlineExceededError(
+        "metsd does not answer: it hangs, is stopped (SIGSTOP) or has much to "
+        "do; look at its log (journalctl -u metsd), restart it");
+  }
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       status.error_message());
 }
