@@ -40,6 +40,19 @@ absl::Status WithGroup(const absl::Status& status, const std::string& path) {
       absl::StrCat(status.message(), " (group '", name, "' owns it)"));
 }
 
+// What metsd answers to Hello.
+absl::StatusOr<ipc::Welcome> Greet(ipc::DescriptorChannel& channel,
+                                   const std::string& path) {
+  absl::Status sent = channel.SendHello(ipc::Hello());
+  absl::StatusOr<ipc::Welcome> welcome =
+      sent.ok() ? channel.ReceiveWelcome(absl::Seconds(5)) : sent;
+  if (!absl::IsUnavailable(welcome.status())) return welcome;
+  return absl::UnavailableError(absl::StrCat(
+      "metsd has closed the connection to ", path,
+      ": it is stopping, or this user has too many new connections at once; "
+      "try again"));
+}
+
 absl::StatusOr<UniqueFd> ConnectStream(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -81,9 +94,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
   absl::StatusOr<ipc::DescriptorChannel> channel =
       ipc::DescriptorChannel::Connect(path);
   if (!channel.ok()) return WithGroup(channel.status(), path);
-  METS_RETURN_IF_ERROR(channel->SendHello(ipc::Hello()));
-  METS_ASSIGN_OR_RETURN(ipc::Welcome welcome,
-                        channel->ReceiveWelcome(absl::Seconds(5)));
+  METS_ASSIGN_OR_RETURN(ipc::Welcome welcome, Greet(*channel, path));
   if (!welcome.error.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("metsd refuses this process: ", welcome.error));

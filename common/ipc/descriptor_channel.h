@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
 #include "common/base/unique_fd.h"
+#include "common/ipc/socket_file.h"
 
 namespace mets::ipc {
 
@@ -113,23 +114,20 @@ class DescriptorListener {
                                                    mode_t mode);
   // Takes over a socket that listens already; `path` is for error texts.
   static DescriptorListener Adopt(UniqueFd socket, std::string path);
-  DescriptorListener(DescriptorListener&&) = default;
-  DescriptorListener& operator=(DescriptorListener&& other);
-  // Removes the socket file, unless the socket was adopted.
-  ~DescriptorListener();
-
   int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }
+  // As of SocketFile; never when the socket was adopted.
+  bool IsLost() { return file_.IsLost(); }
 
   // DEADLINE_EXCEEDED when no connection waits. Does not block.
   absl::StatusOr<DescriptorChannel> Accept();
 
  private:
-  DescriptorListener(UniqueFd socket, std::string path);
+  DescriptorListener(UniqueFd socket, std::string path, SocketFile file);
 
   UniqueFd socket_;
   std::string path_;
-  bool adopted_ = false;
+  SocketFile file_;
 };
 
 // kTokenSize bytes from the kernel's random source.

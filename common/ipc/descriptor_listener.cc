@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <utility>
@@ -43,47 +42,26 @@ absl::Status RemoveStaleSocket(const std::string& path) {
 
 }  // namespace
 
-DescriptorListener::DescriptorListener(UniqueFd socket, std::string path)
-    : socket_(std::move(socket)), path_(std::move(path)) {}
-
-DescriptorListener& DescriptorListener::operator=(DescriptorListener&& other) {
-  std::swap(socket_, other.socket_);
-  std::swap(path_, other.path_);
-  std::swap(adopted_, other.adopted_);
-  return *this;
-}
-
-DescriptorListener::~DescriptorListener() {
-  if (socket_.ok() && !adopted_) unlink(path_.c_str());
-}
+DescriptorListener::DescriptorListener(UniqueFd socket, std::string path,
+                                       SocketFile file)
+    : socket_(std::move(socket)),
+      path_(std::move(path)),
+      file_(std::move(file)) {}
 
 DescriptorListener DescriptorListener::Adopt(UniqueFd socket,
                                              std::string path) {
   fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-  DescriptorListener listener(std::move(socket), std::move(path));
-  listener.adopted_ = true;
-  return listener;
+  return DescriptorListener(std::move(socket), std::move(path), SocketFile());
 }
 
 absl::StatusOr<DescriptorListener> DescriptorListener::Listen(
     const std::string& path, mode_t mode) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("socket path ", path, " is too long: ", path.size(),
-                     " characters, at most ", sizeof(address.sun_path) - 1));
-  }
-  path.copy(address.sun_path, path.size());
   METS_RETURN_IF_ERROR(RemoveStaleSocket(path));
   UniqueFd socket(
       ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.ok()) return ErrnoToStatus(errno, "socket");
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
-           sizeof(address)) != 0) {
-    return ErrnoToStatus(errno, absl::StrCat("bind ", path));
-  }
-  DescriptorListener listener(std::move(socket), path);
+  METS_ASSIGN_OR_RETURN(SocketFile file, SocketFile::Bind(socket.get(), path));
+  DescriptorListener listener(std::move(socket), path, std::move(file));
   // Nobody can connect before listen: the mode holds from the first moment.
   if (chmod(path.c_str(), mode) != 0) {
     return ErrnoToStatus(errno, absl::StrCat("chmod ", path));

@@ -104,6 +104,13 @@ absl::Status Daemon::MakeTransport(Recovery recovery,
       AccessFor("socket-group", config_.socket_group, kDefaultGroup));
   METS_ASSIGN_OR_RETURN(options.admin_access,
                         AccessFor("admin-group", config_.admin_group, nullptr));
+  options.on_lost = [this](const std::string& path) {
+    log_.warn("somebody has removed {}: no process can connect there", path);
+  };
+  options.on_renewed = [this](const std::string& path) {
+    log_.info("{} is there again", path);
+    writer_->Changed(/*urgent=*/true);
+  };
   options.registry.first_session = recovery.first_session;
   options.registry.caps = MakeCapRules(config_);
   options.registry.listeners = MakeListenerRules(config_);

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -22,6 +22,24 @@ constexpr int kMaxMessage = (1 << 20) + (64 << 10);
 
 // Of a listener's sockets: who reaches its directory may connect.
 const SocketAccess kOpenToAll = {0666, std::nullopt};
+
+// More than a user can have sessions (RegistryOptions), and no more than leaves
+// most of the descriptors to others.
+size_t MaxConnectionsPerUser() {
+  rlimit most = {};
+  getrlimit(RLIMIT_NOFILE, &most);
+  return std::min<rlim_t>(1280, most.rlim_cur / 4);
+}
+
+std::unique_ptr<grpc::Server> MakeServer(grpc::Service& service,
+                                         int calls_per_connection) {
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
+  builder.SetMaxReceiveMessageSize(kMaxMessage);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             calls_per_connection);
+  return builder.BuildAndStart();
+}
 
 SessionServiceOptions ServiceOptions(const TransportOptions& options) {
   SessionServiceOptions service;
@@ -55,7 +73,6 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
     : options_(std::move(options)),
       paths_(SocketsIn(options_.run_dir)),
       session_passed_(options_.passed.session.ok()),
-      admin_passed_(options_.passed.admin.ok()),
       descriptors_(descriptors),
       clock_(clock),
       registry_(options_.registry, sink),
@@ -67,8 +84,8 @@ Transport::Transport(TransportOptions options, core::InputSink& sink,
 
 Transport::~Transport() { Stop(absl::ZeroDuration()); }
 
-std::vector<Transport::Place> Transport::SessionPlaces() const {
-  std::vector<Place> places;
+std::vector<SocketPlace> Transport::SessionPlaces() const {
+  std::vector<SocketPlace> places;
   if (!session_passed_) {
     places.push_back({paths_.session, options_.session_access});
   }
@@ -78,9 +95,18 @@ std::vector<Transport::Place> Transport::SessionPlaces() const {
   return places;
 }
 
-std::vector<Transport::Place> Transport::AdminPlaces() const {
-  if (admin_passed_) return {};
-  return {{paths_.admin, options_.admin_access}};
+absl::StatusOr<ipc::DescriptorListener> Transport::ListenForSessions(
+    size_t number) const {
+  if (number > 0) {
+    return ipc::DescriptorListener::Listen(
+        SocketsIn(options_.listener_dirs[number - 1]).fd, kOpenToAll.mode);
+  }
+  METS_RETURN_IF_ERROR(PrepareRunDir(options_.run_dir));
+  METS_ASSIGN_OR_RETURN(
+      ipc::DescriptorListener listener,
+      ipc::DescriptorListener::Listen(paths_.fd, options_.session_access.mode));
+  METS_RETURN_IF_ERROR(ApplyAccess(paths_.fd, options_.session_access));
+  return listener;
 }
 
 absl::StatusOr<std::vector<ipc::DescriptorListener>> Transport::Listen() {
@@ -88,17 +114,10 @@ absl::StatusOr<std::vector<ipc::DescriptorListener>> Transport::Listen() {
   if (options_.passed.fd.ok()) {
     listeners.push_back(ipc::DescriptorListener::Adopt(
         std::move(options_.passed.fd), paths_.fd));
-  } else {
-    METS_ASSIGN_OR_RETURN(ipc::DescriptorListener own,
-                          ipc::DescriptorListener::Listen(
-                              paths_.fd, options_.session_access.mode));
-    METS_RETURN_IF_ERROR(ApplyAccess(paths_.fd, options_.session_access));
-    listeners.push_back(std::move(own));
   }
-  for (const std::string& dir : options_.listener_dirs) {
-    METS_ASSIGN_OR_RETURN(
-        ipc::DescriptorListener listener,
-        ipc::DescriptorListener::Listen(SocketsIn(dir).fd, kOpenToAll.mode));
+  while (listeners.size() <= options_.listener_dirs.size()) {
+    METS_ASSIGN_OR_RETURN(ipc::DescriptorListener listener,
+                          ListenForSessions(listeners.size()));
     listeners.push_back(std::move(listener));
   }
   return listeners;
@@ -106,16 +125,19 @@ absl::StatusOr<std::vector<ipc::DescriptorListener>> Transport::Listen() {
 
 absl::Status Transport::Start() {
   METS_RETURN_IF_ERROR(PrepareRunDir(options_.run_dir));
-  for (const std::vector<Place>& places : {SessionPlaces(), AdminPlaces()}) {
-    for (const Place& place : places) {
-      METS_RETURN_IF_ERROR(ClearSocketPath(place.path));
-    }
-  }
   METS_ASSIGN_OR_RETURN(std::vector<ipc::DescriptorListener> listeners,
                         Listen());
   FdServerOptions fd_options;
   fd_options.epoch = options_.epoch;
   fd_options.hello_timeout = options_.hello_timeout;
+  fd_options.on_lost = options_.on_lost;
+  fd_options.listen_anew =
+      [this](size_t number) -> absl::StatusOr<ipc::DescriptorListener> {
+    METS_ASSIGN_OR_RETURN(ipc::DescriptorListener listener,
+                          ListenForSessions(number));
+    options_.on_renewed(listener.path());
+    return listener;
+  };
   METS_ASSIGN_OR_RETURN(
       fd_server_,
       FdServer::Create(fd_options, std::move(listeners),
@@ -126,48 +148,36 @@ absl::Status Transport::Start() {
 }
 
 absl::Status Transport::StartServers() {
-  METS_ASSIGN_OR_RETURN(session_server_,
-                        Serve(SessionPlaces(), session_service_));
-  METS_ASSIGN_OR_RETURN(admin_server_, Serve(AdminPlaces(), admin_service_));
-  if (session_passed_) {
-    METS_ASSIGN_OR_RETURN(
-        session_acceptor_,
-        SocketAcceptor::Start(std::move(options_.passed.session),
-                              *session_server_));
+  // A client has one stream: many in one connection would keep others' out.
+  session_server_ = MakeServer(session_service_, /*calls_per_connection=*/1);
+  admin_server_ = MakeServer(admin_service_, /*calls_per_connection=*/16);
+  METS_ASSIGN_OR_RETURN(session_acceptor_,
+                        Accept(std::move(options_.passed.session),
+                               SessionPlaces(), *session_server_));
+  std::vector<SocketPlace> admin;
+  if (!options_.passed.admin.ok()) {
+    admin.push_back({paths_.admin, options_.admin_access});
   }
-  if (admin_passed_) {
-    METS_ASSIGN_OR_RETURN(
-        admin_acceptor_, SocketAcceptor::Start(std::move(options_.passed.admin),
-                                               *admin_server_));
-  }
+  METS_ASSIGN_OR_RETURN(
+      admin_acceptor_,
+      Accept(std::move(options_.passed.admin), admin, *admin_server_));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> Transport::Serve(
-    const std::vector<Place>& places, grpc::Service& service) {
-  grpc::ServerBuilder builder;
-  std::vector<int> bound(places.size());
-  for (size_t i = 0; i < places.size(); ++i) {
-    builder.AddListeningPort(absl::StrCat("unix:", places[i].path),
-                             grpc::InsecureServerCredentials(), &bound[i]);
+absl::StatusOr<std::unique_ptr<SocketAcceptor>> Transport::Accept(
+    UniqueFd passed, const std::vector<SocketPlace>& places,
+    grpc::Server& server) const {
+  std::vector<StreamListener> listeners;
+  if (passed.ok())
+    listeners.push_back(StreamListener::Adopt(std::move(passed)));
+  for (const SocketPlace& place : places) {
+    METS_ASSIGN_OR_RETURN(StreamListener listener,
+                          StreamListener::Listen(place));
+    listeners.push_back(std::move(listener));
   }
-  builder.RegisterService(&service);
-  builder.SetMaxReceiveMessageSize(kMaxMessage);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
-  // gRPC makes the socket files: nobody may use one before its mode is set.
-  const mode_t old_mask = umask(0177);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  umask(old_mask);
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (server == nullptr || bound[i] == 0) {
-      return absl::InternalError(
-          absl::StrCat("cannot listen at ", places[i].path,
-                       ": no permission for its directory, or no space there"));
-    }
-    METS_RETURN_IF_ERROR(ApplyAccess(places[i].path, places[i].access));
-  }
-  if (server == nullptr) return absl::InternalError("cannot start gRPC");
-  return server;
+  return SocketAcceptor::Start(
+      {MaxConnectionsPerUser(), options_.on_lost, options_.on_renewed},
+      std::move(listeners), server);
 }
 
 void Transport::Stop(absl::Duration grace) {
@@ -187,9 +197,6 @@ void Transport::Stop(absl::Duration grace) {
   session_server_ = nullptr;
   admin_server_ = nullptr;
   fd_server_ = nullptr;
-  for (const std::vector<Place>& places : {SessionPlaces(), AdminPlaces()}) {
-    for (const Place& place : places) unlink(place.path.c_str());
-  }
 }
 
 void Transport::Perform(core::SessionAction action) {

@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "daemon/transport/sockets/fd_server.h"
 #include "daemon/transport/sockets/socket_acceptor.h"
 #include "daemon/transport/sockets/socket_files.h"
+#include "daemon/transport/sockets/stream_listener.h"
 
 namespace mets::transport {
 
@@ -46,6 +48,9 @@ struct TransportOptions {
   std::vector<WatchedProcess> expected;
   absl::Duration hello_timeout = absl::Seconds(5);
   size_t outbox_capacity = 4096;
+  // Told the path of a socket whose file somebody has removed, and once it is
+  // there again. By any thread.
+  std::function<void(const std::string&)> on_lost, on_renewed;
 };
 
 // Serves fd.sock and session.sock for clients and admin.sock for operators,
@@ -88,18 +93,17 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   }
 
  private:
+  // The descriptor socket of the run directory (0) or of a listener.
+  absl::StatusOr<ipc::DescriptorListener> ListenForSessions(
+      size_t number) const;
   absl::StatusOr<std::vector<ipc::DescriptorListener>> Listen();
-  // A socket file that the transport makes.
-  struct Place {
-    std::string path;
-    SocketAccess access;
-  };
-  // Of streams and of operators; without what was passed.
-  std::vector<Place> SessionPlaces() const;
-  std::vector<Place> AdminPlaces() const;
-  static absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(
-      const std::vector<Place>& places, grpc::Service& service);
+  // The sockets of streams, without that of the run directory if it was passed.
+  std::vector<SocketPlace> SessionPlaces() const;
   absl::Status StartServers();
+  // Serves at what was passed and at the places.
+  absl::StatusOr<std::unique_ptr<SocketAcceptor>> Accept(
+      UniqueFd passed, const std::vector<SocketPlace>& places,
+      grpc::Server& server) const;
 
   void Handle(const core::Welcome& action);
   void Handle(const core::Refuse& action);
@@ -121,7 +125,7 @@ class Transport : public core::SessionPort, public core::OperatorPort {
 
   TransportOptions options_;
   const SocketPaths paths_;
-  const bool session_passed_, admin_passed_;
+  const bool session_passed_;
   const core::DescriptorSource& descriptors_;
   const Clock& clock_;
   SessionRegistry registry_;

@@ -38,7 +38,7 @@ SessionRegistry::SessionRegistry(RegistryOptions options, core::InputSink& sink)
     record->process = kept.identity.process;
     record->phase = Phase::kOpen;
     record->job = std::move(kept.job);
-    ++per_uid_[record->process.uid];
+    ++counts_[{record->process.uid, record->listener}];
     records_[record->session] = std::move(record);
   }
 }
@@ -54,15 +54,17 @@ SessionRegistry::Record* SessionRegistry::FindConnection(uint64_t connection) {
 }
 
 void SessionRegistry::Erase(const Record& record) {
-  if (--per_uid_[record.process.uid] == 0) per_uid_.erase(record.process.uid);
+  const auto count = counts_.find({record.process.uid, record.listener});
+  if (--count->second == 0) counts_.erase(count);
   by_token_.erase(record.token);
   by_connection_.erase(record.connection);
   records_.erase(SessionId(record.session));
 }
 
-absl::Status SessionRegistry::CheckCount(uid_t uid, int more) const {
-  const auto it = per_uid_.find(uid);
-  const int count = it == per_uid_.end() ? 0 : it->second;
+absl::Status SessionRegistry::CheckCount(uid_t uid, size_t listener,
+                                         int more) const {
+  const auto it = counts_.find({uid, listener});
+  const int count = it == counts_.end() ? 0 : it->second;
   if (count + more <= max_sessions_per_uid_) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "user ", uid, " has ", max_sessions_per_uid_,
@@ -84,9 +86,9 @@ absl::StatusOr<std::string> SessionRegistry::Admit(
     uint64_t connection, const ProcessIdentity& process,
     std::shared_ptr<FdConnection> descriptors, size_t listener) {
   absl::MutexLock lock(&mutex_);
-  const absl::Status within = CheckCount(process.uid, 1);
+  const absl::Status within = CheckCount(process.uid, listener, 1);
   if (!within.ok() && !MayComeBack(process)) return within;
-  ++per_uid_[process.uid];
+  ++counts_[{process.uid, listener}];
   auto record = std::make_unique<Record>();
   record->session = SessionId(next_session_++);
   record->process = process;
@@ -263,7 +265,8 @@ absl::StatusOr<SessionId> SessionRegistry::Attach(
   if (record->phase == Phase::kAdmitted) {
     Record* previous = Previous(hello, *record);
     if (previous == nullptr) {
-      METS_RETURN_IF_ERROR(CheckCount(record->process.uid, 0));
+      METS_RETURN_IF_ERROR(
+          CheckCount(record->process.uid, record->listener, 0));
       record->stream = std::move(stream);
       Open(hello, *record);
       return record->session;

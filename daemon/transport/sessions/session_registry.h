@@ -72,6 +72,7 @@ struct RegistryOptions {
   std::vector<SessionIdentity> expected;
   // The same, where the core has them already, as lost ones.
   std::vector<KeptIdentity> kept;
+  // Through one listener: pods and tenants may well have the same uid.
   int max_sessions_per_uid = 1024;
   CapRules caps;
   // By the listeners' numbers; those beyond have no rule.
@@ -178,7 +179,7 @@ class SessionRegistry {
   };
 
   // Whether the uid may have so many more sessions.
-  absl::Status CheckCount(uid_t uid, int more) const
+  absl::Status CheckCount(uid_t uid, size_t listener, int more) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayComeBack(const ProcessIdentity& process) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -214,7 +215,9 @@ class SessionRegistry {
   absl::flat_hash_map<std::string, SessionId> by_token_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, SessionId> by_connection_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uid_t, int> per_uid_ ABSL_GUARDED_BY(mutex_);
+  // Sessions by uid and listener.
+  absl::flat_hash_map<std::pair<uid_t, size_t>, int> counts_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mets::transport

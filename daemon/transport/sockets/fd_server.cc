@@ -108,6 +108,17 @@ absl::Status FdServer::WatchListener(size_t number) {
                       [this, number] { AcceptAll(number); });
 }
 
+bool FdServer::Renew(size_t number) {
+  absl::StatusOr<ipc::DescriptorListener> renewed =
+      options_.listen_anew(number);
+  if (!renewed.ok()) return false;
+  AcceptAll(number);  // Who came before.
+  loop_->Unwatch(listeners_[number].fd());
+  listeners_[number] = *std::move(renewed);
+  if (!WatchListener(number).ok()) resting_.insert(number);
+  return true;
+}
+
 void FdServer::AcceptAll(size_t number) {
   ipc::DescriptorListener& listener = listeners_[number];
   while (true) {
@@ -122,27 +133,23 @@ void FdServer::AcceptAll(size_t number) {
   }
 }
 
-bool FdServer::TooManySilent(uid_t uid) const {
+bool FdServer::TooManySilent(uid_t uid, size_t listener) const {
   size_t all = 0;
   size_t of_uid = 0;
   for (const auto& [id, connection] : connections_) {
     if (connection->admitted) continue;
     ++all;
-    if (connection->peer.uid == uid) ++of_uid;
+    if (connection->peer.uid == uid && connection->listener == listener) {
+      ++of_uid;
+    }
   }
-  return all >= options_.max_silent_peers ||
-         of_uid >= options_.max_silent_peers_per_uid;
+  return all > options_.max_silent_peers ||
+         of_uid > options_.max_silent_peers_per_uid;
 }
 
 void FdServer::Adopt(ipc::DescriptorChannel channel, size_t listener) {
   absl::StatusOr<ipc::Peer> peer = channel.GetPeer();
   if (!peer.ok()) return;
-  if (TooManySilent(peer->uid)) {
-    ipc::Welcome refusal;
-    refusal.error = "too many connections that have not said Hello";
-    channel.SendWelcome(refusal).IgnoreError();
-    return;
-  }
   auto connection = std::make_unique<Connection>();
   connection->channel = std::make_shared<FdConnection>(std::move(channel));
   connection->peer = *std::move(peer);
@@ -150,9 +157,15 @@ void FdServer::Adopt(ipc::DescriptorChannel channel, size_t listener) {
   connection->accepted = clock_.Now();
   const uint64_t id = next_id_++;
   const int fd = connection->channel->channel().fd();
-  if (loop_->Watch(fd, [this, id] { OnSocket(id); }).ok()) {
-    connections_[id] = std::move(connection);
-  }
+  const uid_t uid = connection->peer.uid;
+  if (!loop_->Watch(fd, [this, id] { OnSocket(id); }).ok()) return;
+  connections_[id] = std::move(connection);
+  // Its Hello may be here: a crowd that comes back at once is not silent.
+  OnSocket(id);
+  const auto it = connections_.find(id);
+  if (it == connections_.end() || it->second->admitted) return;
+  // Without a word: it may try again.
+  if (TooManySilent(uid, listener)) CloseSocket(id);
 }
 
 void FdServer::OnSocket(uint64_t id) {
@@ -253,6 +266,14 @@ void FdServer::Drop(uint64_t id) {
 void FdServer::OnTick() {
   for (auto it = resting_.begin(); it != resting_.end();) {
     it = WatchListener(*it).ok() ? resting_.erase(it) : std::next(it);
+  }
+  for (size_t i = 0; i < listeners_.size(); ++i) {
+    if (!listeners_[i].IsLost()) continue;
+    options_.on_lost(listeners_[i].path());
+    lost_.insert(i);
+  }
+  for (auto it = lost_.begin(); it != lost_.end();) {
+    it = Renew(*it) ? lost_.erase(it) : std::next(it);
   }
   const absl::Time now = clock_.Now();
   std::vector<uint64_t> silent;

@@ -3,8 +3,10 @@
 #define METS_DAEMON_TRANSPORT_SOCKETS_FD_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -34,7 +36,12 @@ struct FdServerOptions {
   absl::Duration hello_timeout = absl::Seconds(5);
   // Peers that may be connected without having said Hello.
   size_t max_silent_peers = 256;
-  size_t max_silent_peers_per_uid = 64;
+  size_t max_silent_peers_per_uid = 64;  // Through one listener.
+  // Told the path of a listener whose socket's file somebody has removed.
+  std::function<void(const std::string&)> on_lost;
+  // Makes such a listener anew; called by the server's thread until it does not
+  // fail.
+  std::function<absl::StatusOr<ipc::DescriptorListener>(size_t)> listen_anew;
 };
 
 // Accepts connections from several sockets, which are numbered, checks who is
@@ -79,9 +86,10 @@ class FdServer {
 
   absl::Status WatchExpected(std::vector<WatchedProcess> expected);
   absl::Status WatchListener(size_t number);
+  bool Renew(size_t number);
   void AcceptAll(size_t number);
   void Adopt(ipc::DescriptorChannel channel, size_t listener);
-  bool TooManySilent(uid_t uid) const;
+  bool TooManySilent(uid_t uid, size_t listener) const;
   void OnSocket(uint64_t id);
   absl::Status ReadHello(uint64_t id, Connection& connection);
   absl::Status Identify(Connection& connection, UniqueFd sent_pidfd,
@@ -101,6 +109,7 @@ class FdServer {
   // What follows belongs to the loop's thread.
   uint64_t next_id_ = 1;
   std::set<size_t> resting_;  // Listeners that are not watched now.
+  std::set<size_t> lost_;     // That nobody finds.
   absl::flat_hash_map<uint64_t, std::unique_ptr<Connection>> connections_;
   absl::flat_hash_map<SessionId, UniqueFd> expected_;
   ProcessEnder ender_;

@@ -1,10 +1,11 @@
 #include "daemon/transport/sockets/socket_acceptor.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grpcpp/server_posix.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include <iterator>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -14,47 +15,127 @@ namespace {
 
 constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 
+// Of a socket, as long as it is open; 0: none is.
+ino_t InodeOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SocketAcceptor>> SocketAcceptor::Start(
-    UniqueFd socket, grpc::Server& server) {
+    Options options, std::vector<StreamListener> listeners,
+    grpc::Server& server) {
   METS_ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-  std::unique_ptr<SocketAcceptor> acceptor(
-      new SocketAcceptor(std::move(socket), server, std::move(loop)));
+  std::unique_ptr<SocketAcceptor> acceptor(new SocketAcceptor(
+      std::move(options), std::move(listeners), server, std::move(loop)));
   SocketAcceptor* self = acceptor.get();
-  METS_RETURN_IF_ERROR(self->Watch());
-  self->loop_->Start(kLookEvery, [self] {
-    if (self->rests_) self->rests_ = !self->Watch().ok();
-  });
+  for (size_t i = 0; i < self->listeners_.size(); ++i) {
+    METS_RETURN_IF_ERROR(self->Watch(i));
+  }
+  self->loop_->Start(kLookEvery, [self] { self->OnTick(); });
   return acceptor;
 }
 
-SocketAcceptor::SocketAcceptor(UniqueFd socket, grpc::Server& server,
+SocketAcceptor::SocketAcceptor(Options options,
+                               std::vector<StreamListener> listeners,
+                               grpc::Server& server,
                                std::unique_ptr<EventLoop> loop)
-    : socket_(std::move(socket)), server_(server), loop_(std::move(loop)) {}
+    : options_(std::move(options)),
+      server_(server),
+      listeners_(std::move(listeners)),
+      loop_(std::move(loop)) {}
 
 SocketAcceptor::~SocketAcceptor() { loop_->Stop(); }
 
-absl::Status SocketAcceptor::Watch() {
-  return loop_->Watch(socket_.get(), [this] { AcceptAll(); });
+absl::Status SocketAcceptor::Watch(size_t number) {
+  return loop_->Watch(listeners_[number].fd(),
+                      [this, number] { AcceptAll(number); });
 }
 
-void SocketAcceptor::AcceptAll() {
+void SocketAcceptor::OnTick() {
+  for (auto it = resting_.begin(); it != resting_.end();) {
+    it = Watch(*it).ok() ? resting_.erase(it) : std::next(it);
+  }
+  for (size_t i = 0; i < listeners_.size(); ++i) {
+    if (!listeners_[i].IsLost()) continue;
+    options_.on_lost(listeners_[i].place().path);
+    lost_.insert(i);
+  }
+  for (auto it = lost_.begin(); it != lost_.end();) {
+    it = Renew(*it) ? lost_.erase(it) : std::next(it);
+  }
+}
+
+bool SocketAcceptor::Renew(size_t number) {
+  const SocketPlace place = listeners_[number].place();
+  absl::StatusOr<StreamListener> renewed = StreamListener::Listen(place);
+  if (!renewed.ok()) return false;
+  AcceptAll(number);  // Who came before.
+  loop_->Unwatch(listeners_[number].fd());
+  listeners_[number] = *std::move(renewed);
+  if (!Watch(number).ok()) resting_.insert(number);
+  options_.on_renewed(place.path);
+  return true;
+}
+
+void SocketAcceptor::AcceptAll(size_t number) {
+  const int listener = listeners_[number].fd();
   while (true) {
-    const int fd =
-        accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) {
-      grpc::AddInsecureChannelFromFd(&server_, fd);  // Its own from now on.
+    UniqueFd socket(
+        accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.ok()) {
+      Adopt(std::move(socket), number);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
       // The socket would be ready all the time.
-      loop_->Unwatch(socket_.get());
-      rests_ = true;
+      loop_->Unwatch(listener);
+      resting_.insert(number);
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;
     }
   }
+}
+
+void SocketAcceptor::Adopt(UniqueFd socket, size_t number) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return;
+  }
+  const int fd = socket.get();
+  Forget(fd);  // The connection that had this number is closed.
+  const User user(number, peer.uid);
+  if (!HasRoom(user)) return;
+  connections_[fd] = {user, InodeOf(fd)};
+  ++per_user_[user];
+  grpc::AddInsecureChannelFromFd(&server_, socket.release());
+}
+
+bool SocketAcceptor::HasRoom(const User& user) {
+  const auto full = [this, &user] {
+    const auto it = per_user_.find(user);
+    return it != per_user_.end() &&
+           it->second >= options_.max_connections_per_user;
+  };
+  if (full()) ForgetClosed();
+  return !full();
+}
+
+void SocketAcceptor::Forget(int fd) {
+  const auto it = connections_.find(fd);
+  if (it == connections_.end()) return;
+  const auto count = per_user_.find(it->second.user);
+  if (--count->second == 0) per_user_.erase(count);
+  connections_.erase(it);
+}
+
+void SocketAcceptor::ForgetClosed() {
+  std::vector<int> closed;
+  for (const auto& [fd, connection] : connections_) {
+    if (InodeOf(fd) != connection.inode) closed.push_back(fd);
+  }
+  for (int fd : closed) Forget(fd);
 }
 
 }  // namespace mets::transport

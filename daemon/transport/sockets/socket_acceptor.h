@@ -1,39 +1,79 @@
-// SocketAcceptor: hands the connections of a listening socket to a gRPC server.
+// SocketAcceptor: hands the connections of listening sockets to a gRPC server.
 #ifndef METS_DAEMON_TRANSPORT_SOCKETS_SOCKET_ACCEPTOR_H_
 #define METS_DAEMON_TRANSPORT_SOCKETS_SOCKET_ACCEPTOR_H_
 
 #include <grpcpp/grpcpp.h>
+#include <sys/types.h>
 
+#include <functional>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/unique_fd.h"
 #include "daemon/transport/sockets/event_loop.h"
+#include "daemon/transport/sockets/stream_listener.h"
 
 namespace mets::transport {
 
-// For a socket that somebody else has bound (systemd): gRPC binds only by
-// itself. One thread, which never blocks on a peer. The server is borrowed and
-// must outlive it.
+// What gRPC cannot do: accept from sockets that systemd has bound, rest and go
+// on when there are no descriptors left (gRPC closes a socket for good then),
+// bound how many connections a user has, so that none takes the descriptors of
+// all, and listen anew where somebody has removed the socket's file.
+//
+// One thread, which never blocks on a peer. The server is borrowed and must
+// outlive it.
 class SocketAcceptor {
  public:
-  // `socket` listens. Fails when the process has no descriptors left.
+  struct Options {
+    size_t max_connections_per_user = 0;
+    // Told the path of a socket that is lost, and once it is there again.
+    std::function<void(const std::string&)> on_lost, on_renewed;
+  };
+
+  // Fails when the process has no descriptors left.
   static absl::StatusOr<std::unique_ptr<SocketAcceptor>> Start(
-      UniqueFd socket, grpc::Server& server);
+      Options options, std::vector<StreamListener> listeners,
+      grpc::Server& server);
   ~SocketAcceptor();
   SocketAcceptor(const SocketAcceptor&) = delete;
   SocketAcceptor& operator=(const SocketAcceptor&) = delete;
 
  private:
-  SocketAcceptor(UniqueFd socket, grpc::Server& server,
-                 std::unique_ptr<EventLoop> loop);
+  using User = std::pair<size_t, uid_t>;  // By listener: pods and tenants may
+                                          // well have the same uid.
+  // A connection that gRPC has: it is there as long as its descriptor is the
+  // same socket.
+  struct Connection {
+    User user;
+    ino_t inode;
+  };
 
-  absl::Status Watch();
-  void AcceptAll();
+  SocketAcceptor(Options options, std::vector<StreamListener> listeners,
+                 grpc::Server& server, std::unique_ptr<EventLoop> loop);
 
-  const UniqueFd socket_;
+  absl::Status Watch(size_t number);
+  void OnTick();
+  bool Renew(size_t number);
+  void AcceptAll(size_t number);
+  void Adopt(UniqueFd socket, size_t number);
+  // For one more connection of a user.
+  bool HasRoom(const User& user);
+  void Forget(int fd);
+  void ForgetClosed();
+
+  const Options options_;
   grpc::Server& server_;
-  bool rests_ = false;  // Of the loop's thread: not watched now.
+  // What follows belongs to the loop's thread.
+  std::vector<StreamListener> listeners_;
+  std::set<size_t> resting_;  // Listeners that are not watched now.
+  std::set<size_t> lost_;     // That nobody finds.
+  absl::flat_hash_map<int, Connection> connections_;  // By descriptor.
+  absl::flat_hash_map<User, size_t> per_user_;
   const std::unique_ptr<EventLoop> loop_;  // Last: stopped first.
 };
 

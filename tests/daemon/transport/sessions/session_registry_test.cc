@@ -118,6 +118,8 @@ TEST_F(SessionRegistryTest, UserHasABoundedNumberOfSessions) {
   const auto token = registry_->Admit(4, {7, 101, 1}, NewConnection());
   EXPECT_TRUE(absl::IsResourceExhausted(token.status()));
   EXPECT_TRUE(registry_->Admit(5, {8, 102, 1}, NewConnection()).ok());
+  // Root in another pod.
+  EXPECT_TRUE(registry_->Admit(7, {7, 103, 1}, NewConnection(), 1).ok());
   // One that was never opened goes with its connection.
   EXPECT_FALSE(registry_->ConnectionClosed(1));
   EXPECT_TRUE(registry_->Admit(6, {7, 101, 1}, NewConnection()).ok());
