@@ -1,10 +1,13 @@
 #include "daemon/app/run_metsd.h"
 
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,6 +45,15 @@ void LogReady(const Daemon& daemon, spdlog::logger& log) {
            sockets.admin,
            metrics.empty() ? "" : " metrics http://" + metrics + "/metrics",
            page.empty() ? "" : " status http://" + page + "/");
+}
+
+// gRPC and protobuf write to stderr what a client has sent, as it came: lines
+// that look like metsd's own, as many as it likes.
+void SilenceLibraries() {
+  if (getenv("GRPC_VERBOSITY") == nullptr) {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+  }
+  google::protobuf::SetLogHandler(nullptr);
 }
 
 // Reads flags and file again.
@@ -111,6 +123,7 @@ int RunMetsd(int argc, const char* const* argv) {
   if (command_line->check) return Check(command_line->config);
   BlockSignals();
   RaiseDescriptorLimit();
+  SilenceLibraries();
 #ifdef NDEBUG
   // Debian builds Abseil so that each lock looks for cycles of locks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
