@@ -12,13 +12,18 @@ void LookedAtVariables::Add(tensorflow::Var* var) {
     tensorflow::tf_shared_lock lock(*var->mu());
     if (BufferOf(*memory_, *var->tensor()) == nullptr) return;
   }
+  SettleSomeBut(var);
+  std::lock_guard<std::mutex> lock(mutex_);
+  variables_.push_back(WeakVar(var));
+}
+
+void LookedAtVariables::SettleSomeBut(const tensorflow::Var* var) {
   constexpr int kLooks = 4;
-  WeakVar added(var);
   for (int i = 0; i < kLooks; ++i) {
     WeakVar oldest;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (variables_.empty()) break;
+      if (variables_.empty()) return;
       oldest = std::move(variables_.front());
       variables_.pop_front();
     }
@@ -28,8 +33,6 @@ void LookedAtVariables::Add(tensorflow::Var* var) {
     std::lock_guard<std::mutex> lock(mutex_);
     variables_.push_back(std::move(oldest));
   }
-  std::lock_guard<std::mutex> lock(mutex_);
-  variables_.push_back(std::move(added));
 }
 
 bool LookedAtVariables::Settle(tensorflow::Var* var) {

@@ -19,12 +19,19 @@ class LookedAtVariables {
  public:
   explicit LookedAtVariables(DeviceMemory* memory) : memory_(memory) {}
 
-  // `var` has been read. If METS has its tensor, looks at a few of those read
-  // earlier: each read does, so that few stay whose tensors nobody has.
+  // `var` has been read. If METS has its tensor, settles some of the others.
   void Add(tensorflow::Var* var);
+
+  // Looks at a few of those read, the longest unsettled first. Each read does,
+  // and each graph that returns something, so that none stays whose tensor
+  // nobody has.
+  void SettleSome() { SettleSomeBut(nullptr); }
 
  private:
   using WeakVar = tensorflow::core::WeakPtr<tensorflow::Var>;
+
+  // Forgets `var`.
+  void SettleSomeBut(const tensorflow::Var* var);
 
   // Makes the variable's tensor movable; false when somebody has it.
   bool Settle(tensorflow::Var* var);

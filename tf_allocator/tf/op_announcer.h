@@ -51,7 +51,10 @@ class OpAnnouncer {
       return;
     }
     if (how == How::kKeep) SettleInputs(memory_, context, /*kept=*/true);
-    if (how == How::kReturn) HoldReturned(memory_, context);
+    if (how == How::kReturn) {
+      HoldReturned(memory_, context);
+      looked_at_.SettleSome();
+    }
     if (how != How::kPlain && !context->status().ok()) return;
     run();
     if (how == How::kKeep) SettleKeptOutputs(memory_, context);
