@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
@@ -69,7 +70,7 @@ absl::Status Admission::Run(absl::Time deadline) {
     // pins, beside another one that does.
     if (unknown_ || round++ >= kPatience) token = true;
     const absl::Time until = keeps() && !holds_pins_
-                                 ? std::min(deadline, absl::Now() + kKeepFor)
+                                 ? std::min(deadline, SteadyNow() + kKeepFor)
                                  : deadline;
     status = Ask(until, token || holds_pins_);
     let_go_ = absl::IsResourceExhausted(status) && until < deadline;
@@ -211,8 +212,8 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   // That the daemon spares what is named.
   device_.ReportChanges(ReportScope::kAll);
   METS_ASSIGN_OR_RETURN(
-      Grant grant, device_.uplink_.Acquire(device_, ranges, deadline,
-                                       {mode, op_->number}));
+      Grant grant,
+      device_.uplink_.Acquire(device_, ranges, deadline, {mode, op_->number}));
   if (grant.overdraft) op_->AddToken(grant.generation);
   for (size_t i = 0; i < grant.ranges.size(); ++i) {
     granted_.push_back({ranges[i], std::move(grant.ranges[i])});
@@ -268,7 +269,7 @@ absl::Status Admission::BringBack(Device& device, Buffer* buffer,
     admission.holds_pins_ = true;
     status = admission.Add({address, 0, METS_WRITE});
     if (status.ok() && buffer->word.phase() != Phase::kResident) {
-      status = admission.Run(absl::Now() + device.options_.wait);
+      status = admission.Run(SteadyNow() + device.options_.wait);
     }
   }
   device.EndOp(op);
@@ -355,7 +356,7 @@ absl::Status Device::BeginSlow(const mets_access* accesses, size_t count,
   } else if (reserve) {
     admission.AddNew(Bytes(static_cast<int64_t>(expected_bytes)));
   }
-  return admission.Run(absl::Now() + options_.wait);
+  return admission.Run(SteadyNow() + options_.wait);
 }
 
 void Device::UnpinAll(Op* op, StreamMask stream) {

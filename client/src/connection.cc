@@ -14,6 +14,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "client/src/fork_guard.h"
+#include "common/base/clock.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 
@@ -208,11 +209,11 @@ void Connection::Write() {
 }
 
 void Connection::ReceiveDescriptors() {
-  const absl::Time give_up = absl::Now() + kHandshakeTimeout;
+  const absl::Time give_up = SteadyNow() + kHandshakeTimeout;
   while (!closed_) {
     pollfd waiting = {channel_.fd(), POLLIN, 0};
     const int ready = poll(&waiting, 1, welcomed_ ? -1 : 1000);
-    if (ready == 0 && !welcomed_ && absl::Now() > give_up) break;
+    if (ready == 0 && !welcomed_ && SteadyNow() > give_up) break;
     if (ready <= 0) continue;
     absl::StatusOr<ipc::Fds> fds = channel_.ReceiveFds();
     if (!fds.ok()) break;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/src/log.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
@@ -17,7 +18,7 @@ namespace {
 constexpr uint64_t kMaxAlign = 64 << 10;
 
 absl::Time DeadlineAfter(int64_t deadline_ms, absl::Duration wait) {
-  return absl::Now() +
+  return SteadyNow() +
          (deadline_ms < 0 ? wait : absl::Milliseconds(deadline_ms));
 }
 

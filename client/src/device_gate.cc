@@ -3,6 +3,7 @@
 
 #include "client/src/device.h"
 #include "client/src/homecoming.h"
+#include "common/base/clock.h"
 
 namespace mets::client {
 
@@ -30,7 +31,7 @@ absl::Status Device::EnterSection() {
   if (options_.gated && away_.load(std::memory_order_relaxed) > 0) {
     const WaitClock::Wait wait(waits_);
     const WaitClock::Wait stall(stalls_);
-    absl::Status status = Homecoming(*this, absl::Now() + options_.wait).Run();
+    absl::Status status = Homecoming(*this, SteadyNow() + options_.wait).Run();
     if (!status.ok()) {
       if (counted) gate_.Leave();
       return status;
@@ -58,7 +59,7 @@ void Device::EndStep() {
   {
     absl::MutexLock lock(&mutex_);
     const std::optional<StepMeter::Need> need = step_meter_.StepEnds(
-        absl::Now(), buffer_bytes_ + swapped_bytes_, waited);
+        SteadyNow(), buffer_bytes_ + swapped_bytes_, waited);
     if (need.has_value()) {
       v1::ClientMessage message;
       v1::StepNeed* told = message.mutable_step_need();

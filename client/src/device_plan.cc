@@ -5,6 +5,7 @@
 
 #include "client/src/device.h"
 #include "client/src/log.h"
+#include "common/base/clock.h"
 
 namespace mets::client {
 
@@ -104,9 +105,9 @@ bool Device::AwaitEviction(std::optional<PlanRunner::Demand>* demand) {
     if (!plan_runner_.following()) return false;
     demand->emplace(plan_runner_);
   }
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   if (!(*demand)->AwaitEviction()) return false;
-  NoteWait(absl::Now() - start);
+  NoteWait(SteadyNow() - start);
   return true;
 }
 

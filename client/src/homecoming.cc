@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/clock.h"
+
 namespace mets::client {
 namespace {
 
@@ -97,7 +99,7 @@ void Homecoming::BringSome() {
 }
 
 bool Homecoming::ShallTell() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   absl::MutexLock lock(&mutex_);
   if (now < told_ + kTellEvery) return false;
   told_ = now;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/src/log.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
@@ -19,7 +20,7 @@ uint32_t WaitMs(absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) {
     return std::numeric_limits<uint32_t>::max();
   }
-  const absl::Duration left = deadline - absl::Now();
+  const absl::Duration left = deadline - SteadyNow();
   return static_cast<uint32_t>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(left), 0,
                           std::numeric_limits<uint32_t>::max() - 1));
@@ -43,7 +44,7 @@ absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
                                             const std::vector<Bytes>& ranges,
                                             absl::Time deadline,
                                             Waiting waiting) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   auto request = std::make_shared<Request>();
   request->device = &device;
   request->ranges = ranges;
@@ -80,7 +81,7 @@ absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
                           device.Hold(ChunkIds(granted), RangeChunks(granted)));
     grant.overdraft = granted.overdraft();
     grant.generation = generation_;
-    const absl::Duration waited = absl::Now() - start;
+    const absl::Duration waited = SteadyNow() - start;
     device.NoteAcquire(waited > absl::Milliseconds(1) ? waited
                                                       : absl::ZeroDuration());
     return grant;
@@ -131,7 +132,7 @@ absl::Status RequestTable::AwaitAnswer(Request& request, absl::Time start) {
     if (request.granted) return absl::OkStatus();
     if (!request.denied.ok()) return request.denied;
     if (!ended_.ok()) return ended_;
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (!open_ && now >= request.deadline) {
       return absl::UnavailableError(
           "metsd is away, and so is the memory that this process wants; it "
@@ -149,7 +150,7 @@ absl::Status RequestTable::AwaitAnswer(Request& request, absl::Time start) {
     // Where metsd is there, it says itself why one waits.
     if (!said_waiting_)
       wake = std::min(wake, (open_ ? now : start) + kSayAfter);
-    answered_.WaitWithDeadline(&mutex_, wake);
+    answered_.WaitWithTimeout(&mutex_, wake - now);
   }
 }
 

@@ -25,6 +25,11 @@ absl::Time RealClock::Now() const {
   return absl::UnixEpoch() + offset_ + Monotonic();
 }
 
+absl::Time SteadyNow() {
+  static const RealClock clock;
+  return clock.Now();
+}
+
 absl::Time SimulatedClock::Now() const {
   absl::MutexLock lock(&mutex_);
   return now_;

@@ -28,6 +28,10 @@ class RealClock : public Clock {
   const absl::Duration offset_;
 };
 
+// Of one RealClock of this process: for deadlines and durations, which must not
+// end or grow because somebody sets the machine's clock.
+absl::Time SteadyNow();
+
 // A clock that stands still until it is moved (tests, simulator). Thread-safe.
 class SimulatedClock : public Clock {
  public:

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/stop_signals.h"
 
 namespace mets::app {
@@ -29,14 +29,14 @@ void BlockSignals() {
 
 int AwaitSignal(absl::Duration timeout) {
   const sigset_t set = FollowedSignals();
-  const absl::Time until = absl::Now() + timeout;
+  const absl::Time until = SteadyNow() + timeout;
   while (true) {
     const absl::Duration left =
-        std::clamp(until - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+        std::clamp(until - SteadyNow(), absl::ZeroDuration(), absl::Hours(1));
     const timespec wait = absl::ToTimespec(left);
     const int number = sigtimedwait(&set, nullptr, &wait);
     if (number > 0) return number;
-    if (absl::Now() >= until) return 0;
+    if (SteadyNow() >= until) return 0;
   }
 }
 

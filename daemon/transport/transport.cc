@@ -188,7 +188,7 @@ void Transport::Stop(absl::Duration grace) {
   admin_service_.Abort();
   recordings_.Abort();
   event_streams_.Abort();
-  session_service_.AwaitNoStreams(absl::Now() + grace);
+  session_service_.AwaitNoStreams(grace);
   session_acceptor_ = nullptr;
   admin_acceptor_ = nullptr;
   const auto now = absl::ToChronoTime(absl::Now());

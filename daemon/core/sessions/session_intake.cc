@@ -169,6 +169,7 @@ void SessionIntake::OnExpected(const ExpectSession& input) {
       state_.sessions.Add(input.session, input.domain, input.job);
   session.presence = Presence::kExpected;
   session.process = input.process;
+  session.job->began = std::min(session.job->began, state_.now);
   state_.may_recover = true;
   for (const auto& [name, bytes] : input.held) {
     size_t index = 0;

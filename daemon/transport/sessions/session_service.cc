@@ -56,12 +56,12 @@ int64_t SessionService::unresponsive_total() const {
   return unresponsive_;
 }
 
-bool SessionService::AwaitNoStreams(absl::Time deadline) {
+bool SessionService::AwaitNoStreams(absl::Duration time) {
   absl::MutexLock lock(&mutex_);
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return streams_ == 0;
   };
-  return mutex_.AwaitWithDeadline(absl::Condition(&none), deadline);
+  return mutex_.AwaitWithTimeout(absl::Condition(&none), time);
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {

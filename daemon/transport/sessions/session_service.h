@@ -39,8 +39,8 @@ class SessionService : public v1::SessionService::CallbackService {
   grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage>* Connect(
       grpc::CallbackServerContext* context) override;
 
-  // Waits until no stream is left, or until `deadline`. True when none is.
-  bool AwaitNoStreams(absl::Time deadline);
+  // Waits until no stream is left, or for `time`. True when none is.
+  bool AwaitNoStreams(absl::Duration time);
 
   // --- for the streams ----------------------------------------------------
   const SessionServiceOptions& options() const { return options_; }

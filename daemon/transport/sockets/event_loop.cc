@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/errno_status.h"
 
 namespace mets::transport {
@@ -91,7 +91,7 @@ void EventLoop::RunTasks() {
 }
 
 void EventLoop::Run() {
-  absl::Time next_tick = absl::Now() + period_;
+  absl::Time next_tick = SteadyNow() + period_;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
@@ -112,9 +112,9 @@ void EventLoop::Run() {
       const std::shared_ptr<std::function<void()>> ready = it->second;
       (*ready)();
     }
-    if (absl::Now() >= next_tick || n == 0) {
+    if (SteadyNow() >= next_tick || n == 0) {
       tick_();
-      next_tick = absl::Now() + period_;
+      next_tick = SteadyNow() + period_;
     }
   }
 }
