@@ -1,10 +1,13 @@
 """Many kinds of TensorFlow programs give the bits of stock TensorFlow: where every
-buffer that nothing uses is unreadable (and miss no access then), and alone in half
-of their memory.
+buffer that nothing uses is unreadable (and miss no access then), alone in half of
+their memory, and two at once in three quarters of what both need.
 
-METS_SUITE="NAME ...": in half of their memory run these programs, not six.
+METS_SUITE="NAME ...": in half of their memory run these programs, not all.
+METS_SUITE_PAIRS="NAME+NAME ...", or "all": at once run these, not four pairs.
 """
 
+import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -18,8 +21,13 @@ PHANTOM = "METS_PHANTOM_EVICTION"
 POOL = 1 << 30
 # Looks at a tensor, by a view that it has kept, after ops have used it.
 LOOKS_ANYWAY = {"views"}
-SIX = ["xla", "while_loop", "recomputed_gradients", "session_training",
-       "keras_embedding", "two_threads"]
+HALF = ["graph", "while_loop", "xla", "recomputed_gradients", "session_training",
+        "tables_and_optionals", "keras_attention", "keras_subclassed",
+        "keras_embedding", "mixed_precision", "gradient_accumulation",
+        "optimizers", "evaluation_and_early_stopping", "two_models",
+        "generator_input", "served_model", "two_threads"]
+PAIRS = ["keras_embedding+two_threads", "xla+generator_input",
+         "session_training+mixed_precision", "while_loop+served_model"]
 
 MISSES = """
 import numpy as np, tensorflow as tf
@@ -55,11 +63,9 @@ def results(text):
     return {result["name"]: result for result in found}
 
 
-def show(name, memory, *found):
-    print(name, f"in {memory >> 20} MiB;", *(
-        f"peak {r['peak_live_bytes'] >> 20} MiB, moved "
-        f"{r['moved_bytes'] >> 20} MiB, {r['seconds']} s;" for r in found),
-          flush=True)
+def show(result, memory):
+    print(result["name"], f"in {memory / 2**20:.1f} MiB: moved "
+          f"{result['moved_bytes'] >> 20} MiB, {result['seconds']} s", flush=True)
 
 
 class Programs:
@@ -68,13 +74,20 @@ class Programs:
     def __init__(self, daemon, job):
         self._daemon, self._job = daemon, job
         self._process = daemon.run(job, [sys.executable, PROGRAMS, "--ask"])
-        self._wait("ready")
         self._seen = 0
 
-    def _wait(self, text, start=0):
+    def wait_until_ready(self):
+        self._wait("ready\n")
+
+    def _wait(self, text):
+        """What it has printed since it was told, once that has `text`."""
+        def printed():
+            return harness.text_of(self._process)[self._seen:]
+
         harness.wait_for(
-            lambda: text in harness.text_of(self._process)[start:]
-            or self._process.poll() is not None, 600, f"{self._job}: {text}")
+            lambda: text in printed() or self._process.poll() is not None,
+            300, f"{self._job}: {text}")
+        return printed()
 
     def limit(self, size):
         self._daemon.ctl("limit", self._job, str(size))
@@ -85,8 +98,7 @@ class Programs:
         self._process.stdin.flush()
 
     def result(self, name):
-        self._wait(f'{{"name": "{name}"', self._seen)
-        text = harness.text_of(self._process)[self._seen:]
+        text = self._wait(f'{{"name": "{name}"')
         if name not in results(text):
             raise AssertionError(f"{name} failed: {text[-4000:]}")
         return results(text)[name]
@@ -94,6 +106,62 @@ class Programs:
     def end(self):
         self._process.stdin.close()
         harness.finish(self._process)
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+
+def run_all(job, *arguments, **env):
+    """What a process that runs many programs prints."""
+    with harness.Daemon(POOL) as daemon:
+        process = daemon.run(job, [sys.executable, PROGRAMS, *arguments], **env)
+        harness.finish(process, timeout=600)
+        return harness.text_of(process)
+
+
+def run_alone(memory_of):
+    """The results, or errors, of programs one after the other, each in so many
+    bytes."""
+    found, programs = {}, None
+    with harness.Daemon(POOL) as daemon:
+        for name, memory in memory_of:
+            if programs is None:
+                programs = Programs(daemon, "alone")
+                programs.wait_until_ready()
+            programs.limit(memory)
+            programs.begin(name)
+            try:
+                found[name] = programs.result(name)
+                show(found[name], memory)
+            except AssertionError as error:
+                found[name] = error
+                programs.kill()
+                programs = None
+        if programs is not None:
+            programs.end()
+    return found
+
+
+def run_together(names, pool):
+    """The results of programs that begin at once, each in a process of its own."""
+    with harness.Daemon(pool) as daemon:
+        both = [Programs(daemon, name) for name in names]
+        try:
+            for programs in both:
+                programs.wait_until_ready()
+            for name, programs in zip(names, both):
+                programs.begin(name)
+            found = [programs.result(name)
+                     for name, programs in zip(names, both)]
+            for programs in both:
+                programs.end()
+        finally:
+            for programs in both:
+                programs.kill()
+    for result in found:
+        show(result, pool)
+    return found
 
 
 class Accesses(unittest.TestCase):
@@ -122,21 +190,20 @@ class Accesses(unittest.TestCase):
 class Suite(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.text = ""
-        with harness.Daemon(POOL) as daemon:
-            def run(job, *arguments, **env):
-                process = daemon.run(
-                    job, [sys.executable, PROGRAMS, *arguments], **env)
-                harness.finish(process, timeout=1200)
-                return harness.text_of(process)
-
-            cls.stock = results(run("stock", METS_DISABLE="1"))
-            # Where tensors are small, small ones count as large, too.
-            cls.text += run("small", "--small", **{PHANTOM: "4KiB"})
-            cls.text += run("large", "--large", **{PHANTOM: "1MiB"})
+        # Where tensors are small, small ones count as large, too.
+        with concurrent.futures.ThreadPoolExecutor() as at_once:
+            stock, *phantom = [
+                at_once.submit(run_all, "stock", METS_DISABLE="1"),
+                at_once.submit(run_all, "small", "--small", **{PHANTOM: "4KiB"}),
+                at_once.submit(run_all, "large", "--large", **{PHANTOM: "1MiB"})]
+            cls.stock = results(stock.result())
+            cls.text = "".join(text.result() for text in phantom)
         cls.phantom = results(cls.text)
-        names = os.environ.get("METS_SUITE", "").split()
-        cls.programs = names or SIX
+
+    def part(self, quarters, *names):
+        """Of the most that they have live, in whole chunks."""
+        peaks = sum(self.phantom[name]["peak_live_bytes"] for name in names)
+        return peaks * quarters // 4 >> 16 << 16
 
     def same(self, result):
         name = result["name"]
@@ -158,22 +225,26 @@ class Suite(unittest.TestCase):
             for name in LOOKS_ANYWAY))
 
     def test_in_half_of_their_memory_they_compute_the_same(self):
-        """Each in a process of its own, first with all the memory it wants."""
-        with harness.Daemon(POOL) as daemon:
-            for name in self.programs:
-                with self.subTest(name):
-                    programs = Programs(daemon, name)
-                    programs.begin(name)
-                    full = programs.result(name)
-                    chunks = full["peak_live_bytes"] // 2 >> 16
-                    programs.limit(chunks << 16)
-                    programs.begin(name)
-                    less = programs.result(name)
-                    programs.end()
-                    show(name, chunks << 16, full, less)
-                    self.same(full)
-                    self.same(less)
-                    self.assertGreater(less["moved_bytes"], 0)
+        names = os.environ.get("METS_SUITE", "").split() or HALF
+        memory = [(name, self.part(2, name)) for name in names]
+        with concurrent.futures.ThreadPoolExecutor() as at_once:
+            halves = list(at_once.map(run_alone, [memory[::2], memory[1::2]]))
+        for name, result in {**halves[0], **halves[1]}.items():
+            with self.subTest(name):
+                if isinstance(result, AssertionError):
+                    raise result
+                self.same(result)
+                self.assertGreater(result["moved_bytes"], 0)
+
+    def test_two_at_once_in_less_than_both_need_compute_the_same(self):
+        pairs = os.environ.get("METS_SUITE_PAIRS", "").split() or PAIRS
+        if pairs == ["all"]:
+            pairs = map("+".join, itertools.combinations(HALF, 2))
+        for pair in pairs:
+            with self.subTest(pair):
+                names = pair.split("+")
+                for result in run_together(names, self.part(3, *names)):
+                    self.same(result)
 
 
 if __name__ == "__main__":

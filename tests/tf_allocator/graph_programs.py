@@ -236,26 +236,31 @@ def session_training():
 
 
 def tables_and_optionals():
-    """Tensors that tables, optionals and ragged rows keep."""
+    """Tensors that tables, optionals and ragged rows keep, and weights that
+    take them up."""
+    weights = [tf.Variable(normal([512, 512], 60 + i)) for i in range(16)]
     keys = tf.range(512, dtype=tf.int64)
     table = tf.lookup.experimental.DenseHashTable(
-        tf.int64, tf.float32, tf.zeros([512]), empty_key=-1, deleted_key=-2,
+        tf.int64, tf.float32, tf.zeros([256]), empty_key=-1, deleted_key=-2,
         initial_num_buckets=1024)
-    table.insert(keys, tf.random.stateless_normal([512, 512], [1, 3]))
+    table.insert(keys, normal([512, 256], 1))
 
     @tf.function
-    def look(k):
-        return table.lookup(k) * 2.0
+    def look(k, weight):
+        weight.assign_add(tf.tile(table.lookup(k) * 2.0, [512 // k.shape[0], 2]))
 
-    data = iter(tf.data.Dataset.from_tensor_slices(
-        tf.random.stateless_normal([3, 512, 512], [1, 4])))
-    results = [look(keys), look(keys[::2])]
-    for _ in range(4):
+    data = iter(tf.data.Dataset.from_tensor_slices(normal([2, 512, 512], 4)))
+    for i in range(0, len(weights), 4):
+        look(keys, weights[i])
+        look(keys[::2], weights[i + 1])
         got = data.get_next_as_optional()
-        results.append(tf.cond(got.has_value(), lambda: got.get_value() * 3.0,
-                               lambda: tf.zeros([512, 512])))
-    rows = tf.RaggedTensor.from_row_lengths(results[0], tf.fill([64], 8))
-    return results + [tf.reduce_sum(rows, 1), rows.to_tensor()]
+        weights[i + 2].assign_add(tf.cond(
+            got.has_value(), lambda: got.get_value() * 3.0,
+            lambda: tf.zeros([512, 512])))
+        rows = tf.RaggedTensor.from_row_lengths(
+            weights[i + 2].read_value(), tf.fill([64], 8))
+        weights[i + 3][:64].assign(tf.reduce_sum(rows, 1))
+    return [rows.to_tensor(), *weights]
 
 
 # Those with tensors of a MiB and more.

@@ -46,9 +46,10 @@ def keras_lstm():
 
 
 def keras_attention():
-    x = layers.Input([64, 128])
-    y = layers.MultiHeadAttention(4, 32)(x, x)
-    y = layers.LayerNormalization()(x + y)
+    x = y = layers.Input([64, 128])
+    for _ in range(2):
+        y = layers.LayerNormalization()(
+            y + layers.MultiHeadAttention(4, 32)(y, y))
     y = layers.Dense(10)(layers.Flatten()(y))
     return fit(tf.keras.Model(x, y), [64, 128])
 

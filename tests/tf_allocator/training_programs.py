@@ -36,6 +36,11 @@ def mlp(*widths):
         [layers.Dense(CLASSES)])
 
 
+def deep():
+    """Half of what its training needs is far more than what one op does."""
+    return mlp(WIDTH, WIDTH, WIDTH, WIDTH)
+
+
 class Residual(tf.keras.Model):
     """Subclassed, with control flow in `call` and a weight of its own."""
 
@@ -61,15 +66,15 @@ def keras_subclassed():
 
 
 def keras_embedding():
-    """Sparse gradients; recurrent layers above them."""
-    model = compiled(tf.keras.Sequential(
-        [layers.Input([32], dtype="int64"), layers.Embedding(4096, 64),
-         layers.GRU(64, return_sequences=True), layers.GRU(64),
-         layers.Dense(CLASSES)]),
+    """Sparse gradients; a recurrent layer above them."""
+    words = layers.Input([16], dtype="int64")
+    rows = layers.concatenate(
+        [layers.Embedding(1 << 14, 16)(words) for _ in range(4)])
+    model = compiled(tf.keras.Model(
+        words, layers.Dense(CLASSES)(layers.GRU(64)(rows))),
                      tf.keras.optimizers.Adagrad(0.1))
-    words = np.random.RandomState(6).randint(0, 4096, (ROWS, 32))
-    history = model.fit(words, pictures()[1], batch_size=256, epochs=1,
-                        verbose=0)
+    x = np.random.RandomState(6).randint(0, 1 << 14, (ROWS, 16))
+    history = model.fit(x, pictures()[1], batch_size=256, epochs=1, verbose=0)
     return [history.history["loss"], model.get_weights()]
 
 
@@ -77,7 +82,7 @@ def mixed_precision():
     """Half the bits, and a loss that is scaled."""
     tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
     try:
-        model = mlp(1024, 1024)
+        model = mlp(*[1024, WIDTH] * 3)
         optimizer = tf.keras.mixed_precision.LossScaleOptimizer(
             tf.keras.optimizers.SGD(0.01))
         compiled(model, optimizer)
@@ -148,7 +153,7 @@ def optimizers():
 
 def evaluation_and_early_stopping():
     """Validation between epochs; the best weights come back at the end."""
-    model = compiled(mlp(1024), metrics=["accuracy"])
+    model = compiled(deep(), metrics=["accuracy"])
     x, y = pictures(2 * ROWS)
     stop = tf.keras.callbacks.EarlyStopping(
         "val_loss", patience=1, restore_best_weights=True)
@@ -161,8 +166,8 @@ def evaluation_and_early_stopping():
 
 def two_models():
     """Each learns from the other, as in adversarial training."""
-    maker, judge = mlp(1024), tf.keras.Sequential(
-        [layers.Input([CLASSES]), layers.Dense(1024, "relu"), layers.Dense(1)])
+    maker, judge = deep(), tf.keras.Sequential(
+        [layers.Input([CLASSES]), layers.Dense(WIDTH, "relu"), layers.Dense(1)])
     optimizers_of = [tf.keras.optimizers.Adam(1e-3) for _ in range(2)]
     for optimizer, model in zip(optimizers_of, (maker, judge)):
         optimizer.build(model.trainable_variables)
@@ -181,8 +186,8 @@ def two_models():
                             model.trainable_variables)
         return of_maker, of_judge
 
-    x, _ = pictures(1024)
-    real, _ = pictures(1024, CLASSES, seed=8)
+    x, _ = pictures()
+    real, _ = pictures(ROWS, CLASSES, seed=8)
     return [step(x, real) for _ in range(3)] + [maker.get_weights(),
                                                 judge.get_weights()]
 
@@ -199,22 +204,22 @@ def generator_input():
                                 tf.TensorSpec([128], tf.int64)))
     data = data.map(lambda x, y: (tf.tanh(x) * 2.0, y), num_parallel_calls=2)
     data = data.unbatch().shuffle(512, seed=4).batch(ROWS).prefetch(2)
-    model = compiled(mlp(1024))
+    model = compiled(deep())
     history = model.fit(data, epochs=2, verbose=0)
     return [history.history["loss"], model.get_weights()]
 
 
 def served_model():
     """A training, its checkpoint, and the SavedModel that serves it."""
-    model = compiled(mlp(1024))
-    x, y = pictures()
-    model.fit(x, y, batch_size=ROWS, epochs=1, verbose=0)
+    model = compiled(deep())
+    x, y = pictures(2 * ROWS)
+    model.fit(x, y, batch_size=len(x), epochs=1, verbose=0)
     with tempfile.TemporaryDirectory() as folder:
         model.export(folder + "/served", verbose=False)
         served = tf.saved_model.load(folder + "/served")
         model.save_weights(folder + "/m.weights.h5")
         before = model.get_weights()
-        model.fit(x, y, batch_size=ROWS, epochs=1, verbose=0)
+        model.fit(x, y, batch_size=len(x), epochs=1, verbose=0)
         model.load_weights(folder + "/m.weights.h5")
         return [served.serve(x), served.signatures["serving_default"](
             tf.constant(x)), before, model(x), model.get_weights()]

@@ -69,8 +69,11 @@ def run(program):
             result[key] = grown(key)
         result["moved_bytes"] = (grown("evicted_bytes_total") +
                                  grown("restored_bytes_total"))
-        result["peak_live_bytes"] = after["peak_live_bytes"]
-    print(json.dumps(result), flush=True)
+        # Without what programs before it have left in TensorFlow.
+        result["peak_live_bytes"] = (after["peak_live_bytes"] -
+                                     (before or {}).get("live_bytes", 0))
+    # In one piece: standard error may be the same file.
+    print(json.dumps(result) + "\n", end="", flush=True)
 
 
 def main():
