@@ -49,6 +49,7 @@ ON_TWO_GPUS = ("both", "together")
 MIB = 1 << 20
 GIB = 1 << 30
 PIECE = 128 * MIB
+PROBE = 512 * MIB  # Plain copies of `both`: more than processors cache.
 TURN_SECONDS = 0.1
 USERS = (61001, 61002)  # Of `stale`: no such accounts are needed.
 JOBS = 8  # Of `restart`.
@@ -69,7 +70,7 @@ BENCH = {
 class Worker:
     """mets-bench-worker, a program that uses a device through libmets."""
 
-    def __init__(self, lab, daemon, name, device=0):
+    def __init__(self, lab, daemon, name, device=0, probe=16 * MIB):
         ours, theirs = socket.socketpair()
         with theirs, open(lab.log(name), "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -78,7 +79,7 @@ class Worker:
                                      METS_RUN_DIR=daemon.run_dir))
         self._lines = ours.makefile("rw", encoding="utf-8")
         self.ask(
-            f"open {daemon.status()['devices'][device]['id']} {16 * MIB}")
+            f"open {daemon.status()['devices'][device]['id']} {probe}")
 
     def tell(self, command):
         self._lines.write(command + "\n")
@@ -415,11 +416,11 @@ def both(lab):
     """Each GPU has two jobs whose memory exceeds its pool by --move."""
     move = lab.move
     pool = pool_for(move)
-    copies = 1024  # Of 16 MiB.
+    copies = 32
     with two_devices(lab, "both", pool) as daemon, contextlib.ExitStack() as all_:
         pairs = []
         for device in range(2):
-            pair = [Worker(lab, daemon, f"both-{device}-{job}", device)
+            pair = [Worker(lab, daemon, f"both-{device}-{job}", device, PROBE)
                     for job in range(2)]
             for worker in pair:
                 all_.callback(worker.kill)
@@ -430,7 +431,7 @@ def both(lab):
             second.tell(f"raw-in {copies}")
         for worker in [worker for pair in pairs for worker in pair]:
             worker.answer()
-        raw = 4e-9 * copies * 16 * MIB / (time.monotonic() - begin)
+        raw = 4e-9 * copies * PROBE / (time.monotonic() - begin)
         for first, second in pairs:
             held = first.ask(f"hold {(pool + move) // 2} {PIECE}")
             second.tell(f"hold {(pool + move) // 2} {PIECE}")
