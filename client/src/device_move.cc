@@ -233,8 +233,10 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
                    buffer->streams.load(std::memory_order_relaxed),
                    departure->used);
     const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
-    departure->copied =
-        driver_->CopyOut(base, handles, pieces, TotalSize(pieces), mover_);
+    const auto copy_out =
+        gate_.closed() ? &MapDriver::CopyOut : &MapDriver::CopyOutGently;
+    departure->copied = (driver_.get()->*copy_out)(
+        base, handles, pieces, TotalSize(pieces), mover_);
   }
   return departure;
 }

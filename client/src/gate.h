@@ -55,6 +55,8 @@ class Gate {
              Ending()) {}
 
   bool gating() const { return gating_.load(std::memory_order_relaxed); }
+  // No op may begin now.
+  bool closed() const { return (word_.load() & kClosed) != 0; }
   // Waits until an op may start, and counts it: each Enter has its Leave.
   void Enter();
   void Leave();
@@ -77,7 +79,7 @@ class Gate {
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
 
   bool open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return (word_.load() & kClosed) == 0;
+    return !closed();
   }
   bool BetweenSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

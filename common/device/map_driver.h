@@ -131,6 +131,14 @@ class MapDriver {
                                         absl::Span<const ExtentPiece> slot,
                                         Bytes size, StreamHandle stream) = 0;
 
+  // The same while the program computes: leaves the copy engines to others
+  // between pieces, and so returns only when the bytes have been copied.
+  virtual absl::StatusOr<Fence> CopyOutGently(
+      char* range, absl::Span<const ChunkHandle> chunks,
+      absl::Span<const ExtentPiece> slot, Bytes size, StreamHandle stream) {
+    return CopyOut(range, chunks, slot, size, stream);
+  }
+
   // Maps `chunks` at `range` with the first `size` bytes read from `slot`:
   // once the returned fence has passed, the range is accessible and complete;
   // before, no reader sees half of it. When Wait on the fence returns an

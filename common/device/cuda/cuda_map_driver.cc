@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -19,6 +20,9 @@ constexpr int kMoves = 2;
 // Larger copies are cut: a copy engine turns to another stream only at the end
 // of a copy.
 constexpr Bytes kLargestCopy = MiB(64);
+constexpr Bytes kGentlePiece = MiB(16);
+// Of the time that a piece has taken of late, before its end is looked for.
+constexpr double kAsleep = 0.6;
 
 CUdeviceptr DevicePointer(const char* address) {
   return reinterpret_cast<CUdeviceptr>(address);
@@ -269,15 +273,69 @@ absl::Status CudaMapDriver::SetReadOnly(char* range, Handles handles,
 absl::StatusOr<Fence> CudaMapDriver::CopyOut(char* range, Handles handles,
                                              absl::Span<const ExtentPiece> slot,
                                              Bytes size, StreamHandle stream) {
+  METS_ASSIGN_OR_RETURN(const Pieces pieces,
+                        PiecesFor(range, handles, slot, size));
+  return Copy(/*out=*/true, range, pieces, stream, [] {});
+}
+
+absl::StatusOr<Fence> CudaMapDriver::CopyOutGently(
+    char* range, Handles handles, absl::Span<const ExtentPiece> slot,
+    Bytes size, StreamHandle stream) {
+  METS_ASSIGN_OR_RETURN(const Pieces pieces,
+                        PiecesFor(range, handles, slot, size));
+  const CudaContext::Scope scope(*context_);
+  METS_RETURN_IF_ERROR(scope.status());
+  if (stream == StreamHandle::kHostOrder) stream = out_;
+  METS_ASSIGN_OR_RETURN(const Fence before, streams_->Record(stream));
+  METS_RETURN_IF_ERROR(streams_->Wait(before));
+  METS_RETURN_IF_ERROR(CopyGently(range, pieces, stream));
+  return Fence::kPassed;
+}
+
+absl::StatusOr<CudaMapDriver::Pieces> CudaMapDriver::PiecesFor(
+    char* range, Handles handles, absl::Span<const ExtentPiece> slot,
+    Bytes size) {
   METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
                         Move(range, handles, range, range));
-  METS_ASSIGN_OR_RETURN(const Pieces pieces, extents_.Resolve(slot, size));
+  METS_ASSIGN_OR_RETURN(Pieces pieces, extents_.Resolve(slot, size));
   if (chunks.size < size) {
     return absl::InvalidArgumentError(
         absl::StrCat("copy ", FormatBytes(size), " out of a range with only ",
                      FormatBytes(chunks.size), " mapped"));
   }
-  return Copy(/*out=*/true, range, pieces, stream, [] {});
+  return pieces;
+}
+
+absl::Status CudaMapDriver::CopyGently(char* range, const Pieces& pieces,
+                                       StreamHandle stream) {
+  absl::MutexLock lock(&gentle_mutex_);
+  for (const auto& piece : pieces) {
+    for (Bytes done; done < piece.size; done += kGentlePiece) {
+      const Bytes size = std::min(kGentlePiece, piece.size - done);
+      METS_RETURN_IF_ERROR(CopyPiece(
+          range, piece.extent->base() + (piece.offset + done).count(), size,
+          stream));
+      range += size.count();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaMapDriver::CopyPiece(char* range, char* host, Bytes size,
+                                      StreamHandle stream) {
+  METS_ASSIGN_OR_RETURN(const CUstream on, streams_->Find(stream));
+  const absl::Time begin = absl::Now();
+  METS_RETURN_IF_ERROR(api_.cuMemcpyDtoHAsync(host, DevicePointer(range),
+                                              size.count(), on));
+  METS_ASSIGN_OR_RETURN(const Fence copied, streams_->Record(stream));
+  absl::SleepFor(piece_time_ * kAsleep *
+                 (static_cast<double>(size.count()) / kGentlePiece.count()));
+  for (;;) {
+    METS_ASSIGN_OR_RETURN(const bool passed, Poll(copied));
+    if (passed) break;
+  }
+  if (size == kGentlePiece) piece_time_ = absl::Now() - begin;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Fence> CudaMapDriver::CopyIn(char* range, Handles handles,

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
 #include "common/device/cuda/cuda_api.h"
@@ -40,6 +41,11 @@ struct CudaMapOptions {
 // readers away. Whoever copies out or unmaps sees to it that the work which
 // uses the range is done: the calls wait for nothing on the device, and nothing
 // on the device waits for them. An error of a copy is the context's end.
+//
+// While a stream has copies out waiting, the driver's own small copies (for
+// every access that is set) wait some 0.5 ms, and the program's in that
+// direction until the last of them. CopyOutGently never has more than one piece
+// under way (docs/decisions/0010-gentle-copies.md).
 //
 // Copies in host order go to streams of the driver, one for each direction, and
 // are complete when the call returns. A forked child must not use the driver.
@@ -81,6 +87,10 @@ class CudaMapDriver : public MapDriver {
                                 absl::Span<const ChunkHandle> chunks,
                                 absl::Span<const ExtentPiece> slot, Bytes size,
                                 StreamHandle stream) override;
+  absl::StatusOr<Fence> CopyOutGently(char* range,
+                                      absl::Span<const ChunkHandle> chunks,
+                                      absl::Span<const ExtentPiece> slot,
+                                      Bytes size, StreamHandle stream) override;
   absl::StatusOr<Fence> CopyIn(char* range,
                                absl::Span<const ChunkHandle> chunks,
                                absl::Span<const ExtentPiece> slot, Bytes size,
@@ -121,6 +131,16 @@ class CudaMapDriver : public MapDriver {
   // After a copy into a range has failed.
   void UndoMap(char* range, Handles handles);
 
+  // What a copy out of the range needs, checked.
+  absl::StatusOr<Pieces> PiecesFor(char* range, Handles handles,
+                                   absl::Span<const ExtentPiece> slot,
+                                   Bytes size);
+  // Copies out on a stream of which nothing else is left to do, piece by piece.
+  absl::Status CopyGently(char* range, const Pieces& pieces,
+                          StreamHandle stream);
+  absl::Status CopyPiece(char* range, char* host, Bytes size,
+                         StreamHandle stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(gentle_mutex_);
   // Puts the copies between the range and the pieces into a stream.
   absl::Status Issue(bool out, char* range, const Pieces& pieces,
                      CUstream stream);
@@ -139,6 +159,9 @@ class CudaMapDriver : public MapDriver {
   CudaChunkTable chunks_;
   absl::Mutex leaving_mutex_;  // Taken before those of streams_ and ranges_.
   std::deque<Leaving> leaving_ ABSL_GUARDED_BY(leaving_mutex_);
+  absl::Mutex gentle_mutex_;
+  // Of late, a piece takes so long.
+  absl::Duration piece_time_ ABSL_GUARDED_BY(gentle_mutex_);
   ExtentTable<CudaExtent> extents_;
   std::unique_ptr<CudaStreamSet> streams_;
   StreamHandle out_ = StreamHandle::kHostOrder;  // For copies in host order.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -211,6 +212,44 @@ TEST_F(CudaMapDriverTest, CallsReturnBeforeTheDeviceHasCopied) {
   EXPECT_EQ(std::string(range_, kSize.count()), bytes);
   fake_cuda::Run();
   EXPECT_TRUE(map_->Wait(*out).ok());
+}
+
+// So that mappings and the program's own copies find the engine free.
+TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
+  const Bytes large = MiB(40);
+  std::vector<ChunkHandle> chunks;
+  for (int i = 0; i < 5; ++i) {
+    UniqueFd fd = *pool_.CreateChunk(MiB(8));
+    chunks.push_back(*map_->ImportChunk(UniqueFd(dup(fd.get())), MiB(8)));
+    METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
+  }
+  char* range = *map_->ReserveRange(large);
+  METS_CHECK_OK(map_->Map(range, chunks));
+  const std::string bytes = Pattern(large.count(), 2);
+  memcpy(range, bytes.data(), bytes.size());
+  const ExtentHandle extent =
+      *map_->RegisterExtent(*pool_.CreateExtent(large), large);
+  const std::vector<ExtentPiece> slot = {{extent, Bytes(), large}};
+  const StreamHandle stream = *map_->CreateStream();
+  fake_cuda::Delay();
+  std::atomic<bool> done = false;
+  std::thread device([&done] {
+    while (!done) {
+      absl::SleepFor(absl::Milliseconds(1));
+      fake_cuda::Run(1);
+    }
+  });
+  const absl::StatusOr<Fence> fence =
+      map_->CopyOutGently(range, chunks, slot, large, stream);
+  done = true;
+  device.join();
+  EXPECT_TRUE(fence.ok()) << fence.status();
+  EXPECT_EQ(fake_cuda::MostQueued(), 1);
+  fake_cuda::Reset();
+  METS_CHECK_OK(map_->Unmap(range, chunks));
+  METS_CHECK_OK(
+      map_->CopyIn(range, chunks, slot, large, StreamHandle::kHostOrder));
+  EXPECT_TRUE(std::string(range, large.count()) == bytes);
 }
 
 TEST_F(CudaMapDriverTest, DestroyedDriverUnmapsWhatIsMapped) {
