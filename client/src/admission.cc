@@ -333,6 +333,9 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
     return absl::OkStatus();
   }
   if (recorder_.on()) op->recorded = RecordBegin(name, accesses, count);
+  if (op->step.recorded && on.bit != 0) {
+    op->step.work_begins = driver_->MarkTime(on.handle);
+  }
   PushCurrentOp(op);
   *result = op;
   return absl::OkStatus();
@@ -374,12 +377,13 @@ void Device::UnpinAll(Op* op, StreamMask stream) {
 void Device::EndOp(Op* op, mets_stream stream) {
   RemoveCurrentOp(op);
   if (op->recorded != 0) recorder_.EndOp(op->recorded);
-  const StreamMask on = streams_.FindOrHost(stream).bit;
-  UnpinAll(op, on);
+  const Stream on = streams_.FindOrHost(stream);
+  UnpinAll(op, on.bit);
   // Programs launch work long before it runs; what a plan hides behind an op is
   // what hides behind its work.
-  op->step.timed = on != 0 && op->step.recorded;
-  if (op->step.timed) AwaitStreams(on, StreamTable::kNow);
+  if (op->step.work_begins != nullptr && on.bit != 0) {
+    op->step.work_ends = driver_->MarkTime(on.handle);
+  }
   if (stream != nullptr && tight()) streams_.Mark();
   if (op->step.watched()) step_watch_.End(&op->step, JobTime());
   if (!op->ranges.empty() || !op->chunks.empty()) {

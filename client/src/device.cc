@@ -91,7 +91,10 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
              // Who is next may need what is left: it is to be known.
              ReportChanges(ReportScope::kAll);
            }}),
-      step_watch_(options_.id),
+      step_watch_(options_.id,
+                  [this](const TimeMark& from, const TimeMark& to) {
+                    return driver_->TimeBetween(from, to);
+                  }),
       slabs_(granularity_),
       step_meter_(/*cautious=*/options_.gated),
       drainer_(streams_, [this](uint64_t turn) { gate_.Drained(turn); }),

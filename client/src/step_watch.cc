@@ -43,12 +43,16 @@ bool StepWatch::Begin(absl::Duration now, uint64_t kind,
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
   op->signature = recorder_.SignatureOf(kind, touches, count);
+  const uint64_t program = recorder_.program_number();
   op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
   op->recorded = recorder_.recording();
-  op->timed = false;
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();
-  if (point.boundary) step_began_ = latest_;
+  if (point.boundary) {
+    step_began_ = latest_;
+    if (recorder_.program_number() != program) TakeWorkTimes();
+    work_.clear();
+  }
   if (guide_ != nullptr) GuideBegin(touches, count, op);
   return point.boundary && recorder_.program() != nullptr;
 }
@@ -56,11 +60,28 @@ bool StepWatch::Begin(absl::Duration now, uint64_t kind,
 void StepWatch::End(Op* op, absl::Duration now) {
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
-  recorder_.OpEnd(op->id, latest_, op->timed);
+  recorder_.OpEnd(op->id, latest_);
+  if (op->work_ends != nullptr) {
+    work_.push_back({op->id.index, std::move(op->work_begins),
+                     std::move(op->work_ends)});
+    op->work_begins = op->work_ends = nullptr;
+  }
   op->signature = 0;
   if (op->used.empty()) return;
   if (guide_ != nullptr) guide_->Used(&op->used);
   op->used.clear();
+}
+
+void StepWatch::TakeWorkTimes() {
+  const steps::StepProgram* program = recorder_.program();
+  if (program == nullptr || work_.empty()) return;
+  std::vector<absl::Duration> busy(program->ops.size());
+  for (const Work& work : work_) {
+    const absl::StatusOr<absl::Duration> time = clock_(work.begins, work.ends);
+    if (!time.ok() || work.op >= busy.size()) return;
+    busy[work.op] = *time;
+  }
+  recorder_.SetWorkTimes(busy);
 }
 
 void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {

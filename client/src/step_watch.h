@@ -4,18 +4,22 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/src/plan_guide.h"
 #include "client/src/plan_sink.h"
 #include "common/base/bytes.h"
+#include "common/device/map_driver.h"
 #include "common/steps/step_recorder.h"
 #include "mets/v1/session.pb.h"
 
@@ -36,24 +40,31 @@ class StepWatch {
   struct Op {
     steps::OpId id;
     uint64_t signature = 0;  // 0: it is not watched.
-    // Its repetition is recorded: its time should be that of its work on the
-    // device, and when it is, `timed` says so.
+    // Its repetition is recorded: where its work on the device begins and ends
+    // should be marked.
     bool recorded = false;
-    bool timed = false;
+    TimeMark work_begins, work_ends;
     // What it touches or allocates, while a plan is followed.
     std::vector<UsedBuffer> used;
 
     void Reset() {
       id = steps::OpId();
       signature = 0;
-      recorded = timed = false;
+      recorded = false;
+      if (work_begins != nullptr) work_begins = work_ends = nullptr;
       if (!used.empty()) used.clear();
     }
     // End must be called.
     bool watched() const { return signature != 0 || !used.empty(); }
   };
 
-  explicit StepWatch(std::string device) : device_(std::move(device)) {}
+  // The time between two marks; blocks until they have passed.
+  using Clock = std::function<absl::StatusOr<absl::Duration>(
+      const TimeMark& from, const TimeMark& to)>;
+
+  // `clock`: the device's, where it has one.
+  explicit StepWatch(std::string device, Clock clock = nullptr)
+      : device_(std::move(device)), clock_(std::move(clock)) {}
 
   bool on() const { return on_.load(); }
   // Before the first op. `add_live` calls its argument for every buffer that
@@ -96,6 +107,9 @@ class StepWatch {
     return recorder_.program() != nullptr &&
            sent_program_ == recorder_.program_number();
   }
+  // Of the program that has just been recorded. Blocks until the device has
+  // done the repetition's work.
+  void TakeWorkTimes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GuideBegin(const steps::Touch* touches, size_t count, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddProgram(std::vector<v1::ClientMessage>* messages)
@@ -103,10 +117,17 @@ class StepWatch {
   void FillDigest(absl::Duration now, v1::StepDigest* digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  struct Work {
+    uint32_t op;  // In its repetition.
+    TimeMark begins, ends;
+  };
+
   const std::string device_;
+  const Clock clock_;
   std::atomic<bool> on_{false};
   absl::Mutex mutex_;
   steps::StepRecorder recorder_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Work> work_ ABSL_GUARDED_BY(mutex_);  // Of what is recorded now.
   std::unique_ptr<PlanGuide> guide_ ABSL_GUARDED_BY(mutex_);  // Of the plan.
   // Threads read the clock before they come here.
   absl::Duration latest_ ABSL_GUARDED_BY(mutex_);

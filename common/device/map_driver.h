@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
 #include "common/base/unique_fd.h"
@@ -26,6 +27,8 @@ enum class StreamHandle : uint64_t { kHostOrder = 0 };
 // A point in a stream. Fences are values, and need not be destroyed; value 0
 // has always passed.
 enum class Fence : uint64_t { kPassed = 0 };
+// A moment by the device's own clock. Null: none. Ends before its driver.
+using TimeMark = std::shared_ptr<void>;
 
 // A contiguous part of an extent.
 struct ExtentPiece {
@@ -171,6 +174,20 @@ class MapDriver {
   // Later work on `stream` starts after `fence`, whatever its error. Does not
   // block, except in host order, which has no other way.
   virtual absl::Status StreamWait(StreamHandle stream, Fence fence) = 0;
+
+  // When the work is done that is on `stream` now. Null where the device has no
+  // clock of its own.
+  virtual TimeMark MarkTime(StreamHandle stream) {
+    (void)stream;
+    return nullptr;
+  }
+  // Blocks until both have passed. Errors are those of the work before them.
+  virtual absl::StatusOr<absl::Duration> TimeBetween(const TimeMark& from,
+                                                     const TimeMark& to) {
+    (void)from;
+    (void)to;
+    return absl::UnimplementedError("the device has no clock");
+  }
 };
 
 }  // namespace mets

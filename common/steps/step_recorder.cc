@@ -51,9 +51,8 @@ OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
   return op;
 }
 
-void StepRecorder::OpEnd(OpId op, absl::Duration now, bool timed) {
+void StepRecorder::OpEnd(OpId op, absl::Duration now) {
   if (op.lap != lap_ || op.index >= starts_.size()) return;
-  lap_timed_ |= timed;
   busy_[op.index] = now - lap_start_ - starts_[op.index];
 }
 
@@ -158,7 +157,6 @@ void StepRecorder::BeginLap(absl::Duration now, uint64_t first_op) {
   busy_.clear();
   flows_.clear();
   allocated_.clear();
-  lap_timed_ = false;
   recording_.reset();
   if (Moved(first_op) || Stale()) Detach();
   if (lap_straight_ && (current_ == nullptr || Better())) recording_.emplace();
@@ -181,7 +179,6 @@ void StepRecorder::EndLap(absl::Duration now) {
         recording_->Finish(point_.signature, duration, starts_, busy_);
     recording_.reset();
     step.first_op = first_op_;
-    step.timed = lap_timed_;
     step.first_live = lap_first_live_;
     step.rise = lap_peak_ - lap_first_live_;
     Keep(std::move(step));
@@ -219,7 +216,7 @@ bool StepRecorder::Lopsided() {
 void StepRecorder::TakeTimes(absl::Duration duration) {
   StepProgram& program = current_->program;
   if (duration >= program.duration || starts_.size() != program.ops.size() ||
-      (current_->timed && !lap_timed_)) {
+      current_->timed) {
     return;
   }
   program.duration = duration;
@@ -227,6 +224,21 @@ void StepRecorder::TakeTimes(absl::Duration duration) {
     program.ops[i].start = starts_[i];
     program.ops[i].busy = busy_[i];
   }
+}
+
+void StepRecorder::SetWorkTimes(const std::vector<absl::Duration>& busy) {
+  if (current_ == nullptr || busy.size() != current_->program.ops.size()) {
+    return;
+  }
+  StepProgram& program = current_->program;
+  program.duration = absl::ZeroDuration();
+  for (size_t i = 0; i < busy.size(); ++i) {
+    program.ops[i].start = program.duration;
+    program.ops[i].busy = busy[i];
+    program.duration += busy[i];
+  }
+  current_->timed = true;
+  Summarize();
 }
 
 void StepRecorder::Switch(uint64_t signature) {

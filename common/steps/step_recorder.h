@@ -75,10 +75,12 @@ class StepRecorder {
   // what is the same in each repetition. Where it is in the step: point().
   OpId OpBegin(absl::Duration now, uint64_t signature, const Touch* touches,
                size_t count);
-  // May be missing. `timed`: its time is that of its work on a device. Where a
-  // recorded repetition had such ops, times of others that had none do not
-  // count: they would be those of launching.
-  void OpEnd(OpId op, absl::Duration now, bool timed = false);
+  // May be missing.
+  void OpEnd(OpId op, absl::Duration now);
+  // How long the ops of program() work on a device, op by op: they follow one
+  // another there, whenever they are launched, so that later repetitions' times
+  // do not count. Ignored when it is not one for each op.
+  void SetWorkTimes(const std::vector<absl::Duration>& busy);
   // `op`: that allocates, with its signature; else the op begun last is taken,
   // and the signature is 0. Nothing happens when the buffer lives already.
   void Alloc(uint64_t key, Bytes size, OpId op = OpId(),
@@ -169,7 +171,6 @@ class StepRecorder {
   absl::Duration lap_start_;
   Bytes lap_first_live_, lap_peak_;
   bool lap_straight_ = false;  // From its first op on.
-  bool lap_timed_ = false;     // It has ops that are timed.
   uint64_t first_op_ = 0;      // Its signature.
   std::vector<absl::Duration> starts_, busy_;
   std::vector<uint64_t> flows_;  // Of its ops: AllocationId::flow.

@@ -30,6 +30,10 @@ struct Training {
     ++ops;
     boundaries += watch.Begin(now, kind, touches.data(), touches.size(), &op);
     now += absl::Milliseconds(1);
+    if (work.has_value() && op.recorded) {
+      op.work_begins = std::make_shared<absl::Duration>(device_time);
+      op.work_ends = std::make_shared<absl::Duration>(device_time += *work);
+    }
     if (!allocates.is_zero()) {
       activations.push_back(++last_buffer);
       watch.Alloc(last_buffer, allocates, &op);
@@ -60,7 +64,12 @@ struct Training {
   }
 
   const int layers;
-  StepWatch watch{"host0"};
+  StepWatch watch{"gpu0", [](const TimeMark& from, const TimeMark& to) {
+                    return *static_cast<absl::Duration*>(to.get()) -
+                           *static_cast<absl::Duration*>(from.get());
+                  }};
+  std::optional<absl::Duration> work;  // That an op launches.
+  absl::Duration device_time;
   absl::Duration now = absl::Seconds(1);
   uint64_t last_buffer = 0;
   std::vector<uint64_t> weights, activations;
@@ -81,7 +90,7 @@ TEST(StepWatchTest, ProgramIsSentOnceAndThenOneSmallDigestASecond) {
   std::vector<v1::ClientMessage> sent = training.Run(40);
   ASSERT_EQ(CountPrograms(sent), 1);
   const v1::StepProgram program = sent[0].step_program();
-  EXPECT_EQ(program.device(), "host0");
+  EXPECT_EQ(program.device(), "gpu0");
   EXPECT_TRUE(program.last());
   EXPECT_EQ(program.ops_size(), 50);
   EXPECT_EQ(program.buffer_bytes_size(), 50);
@@ -99,6 +108,14 @@ TEST(StepWatchTest, ProgramIsSentOnceAndThenOneSmallDigestASecond) {
   EXPECT_LT(bytes, 10 * 1000u);
   EXPECT_GE(sent.back().step_digest().steps(), 215u);
   EXPECT_LE(sent.back().step_digest().steps(), 240u);
+}
+
+TEST(StepWatchTest, ProgramHasTheTimesOfTheDevicesWork) {
+  Training training(25);
+  training.work = absl::Milliseconds(7);
+  const std::vector<v1::ClientMessage> sent = training.Run(40);
+  ASSERT_EQ(CountPrograms(sent), 1);
+  EXPECT_EQ(sent[0].step_program().duration_us(), 50 * 7000);
 }
 
 TEST(StepWatchTest, NamesTellOpsApartThatTouchTheSame) {

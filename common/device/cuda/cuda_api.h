@@ -7,6 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// The second version is only in drivers of CUDA 12.8 and later.
+#undef cuEventElapsedTime
+extern "C" CUresult CUDAAPI cuEventElapsedTime(float* milliseconds,
+                                               CUevent start, CUevent end);
+
 namespace mets {
 
 // The status of `call`: OK, or an error with the call's and the result's name.
@@ -72,7 +77,8 @@ struct CudaFunction<CUresult(A...)> {
   X(cuEventCreate)                     \
   X(cuEventDestroy)                    \
   X(cuEventRecord)                     \
-  X(cuEventQuery)
+  X(cuEventQuery)                      \
+  X(cuEventElapsedTime)
 
 #define METS_CUDA_TEXT_INNER(name) #name
 #define METS_CUDA_TEXT(name) METS_CUDA_TEXT_INNER(name)

@@ -23,6 +23,8 @@ constexpr Bytes kLargestCopy = MiB(64);
 constexpr Bytes kGentlePiece = MiB(16);
 // Of the time that a piece has taken of late, before its end is looked for.
 constexpr double kAsleep = 0.6;
+// Between looks at a mark of time.
+constexpr absl::Duration kLook = absl::Microseconds(50);
 
 CUdeviceptr DevicePointer(const char* address) {
   return reinterpret_cast<CUdeviceptr>(address);
@@ -441,6 +443,38 @@ absl::Status CudaMapDriver::StreamWait(StreamHandle stream, Fence fence) {
   const CudaContext::Scope scope(*context_);
   METS_RETURN_IF_ERROR(scope.status());
   return streams_->StreamWait(stream, fence);
+}
+
+TimeMark CudaMapDriver::MarkTime(StreamHandle stream) {
+  const CudaContext::Scope scope(*context_);
+  const absl::StatusOr<CUstream> on = streams_->Find(stream);
+  CUevent event = nullptr;
+  if (!scope.status().ok() || !on.ok() ||
+      !api_.cuEventCreate(&event, CU_EVENT_DEFAULT).ok()) {
+    return nullptr;
+  }
+  const TimeMark mark(event, [this](void* made) {
+    const CudaContext::Scope scope(*context_);
+    api_.cuEventDestroy(static_cast<CUevent>(made)).IgnoreError();
+  });
+  return api_.cuEventRecord(event, *on).ok() ? mark : nullptr;
+}
+
+absl::StatusOr<absl::Duration> CudaMapDriver::TimeBetween(const TimeMark& from,
+                                                          const TimeMark& to) {
+  const CudaContext::Scope scope(*context_);
+  METS_RETURN_IF_ERROR(scope.status());
+  for (;;) {
+    float milliseconds = 0;
+    const CUresult result = api_.cuEventElapsedTime.call(
+        &milliseconds, static_cast<CUevent>(from.get()),
+        static_cast<CUevent>(to.get()));
+    if (result != CUDA_ERROR_NOT_READY) {
+      METS_RETURN_IF_ERROR(CudaStatus(result, api_.cuEventElapsedTime.name));
+      return absl::Milliseconds(milliseconds);
+    }
+    absl::SleepFor(kLook);
+  }
 }
 
 }  // namespace mets

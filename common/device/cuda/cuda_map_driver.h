@@ -103,6 +103,9 @@ class CudaMapDriver : public MapDriver {
   absl::StatusOr<bool> Poll(Fence fence) override;
   absl::Status Wait(Fence fence) override;
   absl::Status StreamWait(StreamHandle stream, Fence fence) override;
+  TimeMark MarkTime(StreamHandle stream) override;
+  absl::StatusOr<absl::Duration> TimeBetween(const TimeMark& from,
+                                             const TimeMark& to) override;
 
  private:
   using Handles = absl::Span<const ChunkHandle>;

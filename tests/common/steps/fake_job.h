@@ -15,7 +15,7 @@ namespace mets::steps {
 //  * backward i (from the top): reads activation i, writes weight i, allocates
 //    a temporary as large as the activation and frees both; the last one frees
 //    the input, too.
-// Each op takes op_time (1 ms), and is `timed` or not; weight i has i + 1 MiB,
+// Each op takes op_time (1 ms); weight i has i + 1 MiB,
 // activation i has 10 + i.
 struct FakeJob {
   static constexpr Bytes kInput = MiB(5);
@@ -38,21 +38,21 @@ struct FakeJob {
   void Load() {
     const OpId op = Begin(1, {});
     input = Alloc(kInput, op, 1);
-    recorder.OpEnd(op, now, timed);
+    recorder.OpEnd(op, now);
   }
   void Forward(int i) {
     const uint64_t signature = 100 + i;
     const uint64_t below = i == 0 ? input : activations.back();
     const OpId op = Begin(signature, {{weights[i], false}, {below, false}});
     activations.push_back(Alloc(MiB(10 + i), op, signature));
-    recorder.OpEnd(op, now, timed);
+    recorder.OpEnd(op, now);
   }
   void Backward(int i) {
     const uint64_t signature = 200 + i;
     const OpId op =
         Begin(signature, {{activations.back(), false}, {weights[i], true}});
     const uint64_t temporary = Alloc(MiB(10 + i), op, signature);
-    recorder.OpEnd(op, now, timed);
+    recorder.OpEnd(op, now);
     recorder.Free(temporary);
     recorder.Free(activations.back());
     activations.pop_back();
@@ -71,7 +71,6 @@ struct FakeJob {
   StepRecorder recorder;
   absl::Duration now;
   absl::Duration op_time = absl::Milliseconds(1);
-  bool timed = false;
   uint64_t last_key = 0;
   uint64_t input = 0;
   std::vector<uint64_t> weights, activations;

@@ -133,19 +133,19 @@ TEST(StepRecorderTest, FastestRepetitionGivesTheTimes) {
   EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(5));
 }
 
-// Of launching what was timed when it was recorded.
-TEST(StepRecorderTest, TimesThatAreNotOfTheWorkDoNotCount) {
+// Times of launching what a device works on longer.
+TEST(StepRecorderTest, TimesOfTheWorkStayWhateverLaunchingTakes) {
   FakeJob job(kLayers);
-  job.timed = true;
   job.Steps(4);
   ASSERT_NE(job.recorder.program(), nullptr);
-  job.timed = false;
+  job.recorder.SetWorkTimes({absl::Milliseconds(3)});
+  EXPECT_EQ(job.recorder.program()->duration, absl::Milliseconds(kOps));
+  job.recorder.SetWorkTimes(
+      std::vector<absl::Duration>(kOps, absl::Milliseconds(3)));
   job.op_time = absl::Microseconds(10);
   job.Steps(4);
-  EXPECT_EQ(job.recorder.program()->duration, absl::Milliseconds(kOps));
-  job.timed = true;
-  job.Steps(2);
-  EXPECT_EQ(job.recorder.program()->duration, kOps * absl::Microseconds(10));
+  EXPECT_EQ(job.recorder.program()->duration, 3 * absl::Milliseconds(kOps));
+  EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(15));
 }
 
 // The value of a variable that each step allocates anew.

@@ -252,6 +252,18 @@ TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
   EXPECT_TRUE(std::string(range, large.count()) == bytes);
 }
 
+TEST_F(CudaMapDriverTest, TimeBetweenMarksIsThatOfTheWork) {
+  FillAndSave();
+  const StreamHandle stream = *map_->CreateStream();
+  const TimeMark from = map_->MarkTime(stream);
+  for (int i = 0; i < 3; ++i) {  // A fake's copy takes 1 ms.
+    METS_CHECK_OK(map_->CopyOut(range_, chunks_, slot_, kSize, stream));
+  }
+  const TimeMark to = map_->MarkTime(stream);
+  EXPECT_EQ(*map_->TimeBetween(from, to), absl::Milliseconds(3));
+  EXPECT_EQ(map_->MarkTime(StreamHandle{99}), nullptr);
+}
+
 TEST_F(CudaMapDriverTest, DestroyedDriverUnmapsWhatIsMapped) {
   FillAndSave();  // TearDown looks.
 }

@@ -23,6 +23,7 @@ struct CUstream_st {
 struct CUevent_st {
   CUstream stream = nullptr;
   uint64_t point = 0;
+  float time = 0;  // Milliseconds.
 };
 struct CUctx_st {};
 
@@ -51,6 +52,7 @@ struct State {
   std::map<char*, size_t> registered;
   std::set<CUstream> streams;
   uint64_t most_queued = 0;
+  float clock = 0;
   std::set<CUevent> events;
   int contexts = 0;
   CUctx_st context;
@@ -84,6 +86,7 @@ CUresult cuEventCreate(CUevent* event, unsigned flags);
 CUresult cuEventDestroy(CUevent event);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventQuery(CUevent event);
+CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to);
 
 }  // namespace functions
 }  // namespace mets::fake_cuda

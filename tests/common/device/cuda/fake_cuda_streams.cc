@@ -46,6 +46,7 @@ CUresult Copy(void* to, const void* from, size_t size, CUstream stream) {
       S().context_error = std::exchange(S().next_copy, CUDA_SUCCESS);
     }
     if (S().context_error == CUDA_SUCCESS) std::memcpy(to, from, size);
+    S().clock += 1;
     return true;
   });
   return CUDA_SUCCESS;
@@ -140,7 +141,7 @@ CUresult cuEventDestroy(CUevent event) {
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   FAKE_BEGIN(cuEventRecord);
   FAKE_CHECK_CONTEXT();
-  *event = {stream, stream->submitted};
+  *event = {stream, stream->submitted, S().clock};
   return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent event) {
@@ -148,6 +149,14 @@ CUresult cuEventQuery(CUevent event) {
   FAKE_CHECK_CONTEXT();
   return event->stream->completed >= event->point ? CUDA_SUCCESS
                                                   : CUDA_ERROR_NOT_READY;
+}
+CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
+  for (CUevent event : {from, to}) {
+    const CUresult passed = functions::cuEventQuery(event);
+    if (passed != CUDA_SUCCESS) return passed;
+  }
+  *milliseconds = to->time - from->time;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace functions
