@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace mets {
@@ -23,6 +24,7 @@ constexpr Bytes kLargestCopy = MiB(64);
 constexpr Bytes kGentlePiece = MiB(16);
 // Of the time that a piece has taken of late, before its end is looked for.
 constexpr double kAsleep = 0.6;
+constexpr absl::Duration kLongestPiece = absl::Milliseconds(1);
 // Between looks at a mark of time.
 constexpr absl::Duration kLook = absl::Microseconds(50);
 
@@ -326,7 +328,7 @@ absl::Status CudaMapDriver::CopyGently(char* range, const Pieces& pieces,
 absl::Status CudaMapDriver::CopyPiece(char* range, char* host, Bytes size,
                                       StreamHandle stream) {
   METS_ASSIGN_OR_RETURN(const CUstream on, streams_->Find(stream));
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   METS_RETURN_IF_ERROR(api_.cuMemcpyDtoHAsync(host, DevicePointer(range),
                                               size.count(), on));
   METS_ASSIGN_OR_RETURN(const Fence copied, streams_->Record(stream));
@@ -336,7 +338,9 @@ absl::Status CudaMapDriver::CopyPiece(char* range, char* host, Bytes size,
     METS_ASSIGN_OR_RETURN(const bool passed, Poll(copied));
     if (passed) break;
   }
-  if (size == kGentlePiece) piece_time_ = absl::Now() - begin;
+  if (size == kGentlePiece) {
+    piece_time_ = std::min(SteadyNow() - begin, kLongestPiece);
+  }
   return absl::OkStatus();
 }
 
