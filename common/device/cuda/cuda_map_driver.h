@@ -45,7 +45,7 @@ struct CudaMapOptions {
 // While a stream has copies out waiting, the driver's own small copies (for
 // every access that is set) wait some 0.5 ms, and the program's in that
 // direction until the last of them. CopyOutGently never has more than one piece
-// under way (docs/decisions/0010-gentle-copies.md).
+// under way (docs/decisions/0011-gentle-copies.md).
 //
 // Copies in host order go to streams of the driver, one for each direction, and
 // are complete when the call returns. A forked child must not use the driver.
