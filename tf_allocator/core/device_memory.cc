@@ -141,12 +141,12 @@ void DeviceMemory::Free(void* address) {
 
 bool DeviceMemory::HoldUntilNamed(void* address, const Reason& reason,
                                   int64_t step) {
+  if (held_.SetStep(address, step)) return true;
   mets_buffer_info info = METS_BUFFER_INFO_INIT;
   if (api_.find(device_, address, &info) != METS_OK) return true;
   if (info.address != address) return HoldForGood(address, reason);
   // What libmets holds since an access was missed stays held.
-  if (held_.SetStep(address, step) || info.mobility != METS_MOVABLE)
-    return true;
+  if (info.mobility != METS_MOVABLE) return true;
   if (!Hold(address, reason)) return false;
   held_.InsertUntilNamed(address, step);
   return true;

@@ -111,7 +111,7 @@ class HeldBuffers {
   }
 
   bool MaybeNot(const void* address) {
-    return PartOf(address).size.load(std::memory_order_relaxed) == 0;
+    return PartOf(address).size.load(std::memory_order_acquire) == 0;
   }
 
   template <typename ToHold>
@@ -130,8 +130,9 @@ class HeldBuffers {
     const auto it = part.holds.find(address);
     if (it == part.holds.end() || !wanted(it->second)) return;
     part.holds.erase(it);
-    part.size.store(part.holds.size(), std::memory_order_relaxed);
     release();
+    // Before, nobody passes by as if it was released.
+    part.size.store(part.holds.size(), std::memory_order_release);
   }
 
   Part parts_[kParts];

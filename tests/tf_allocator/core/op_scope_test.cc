@@ -189,6 +189,32 @@ TEST_F(OpScopeTest, WhatIsKeptWhileOthersNameItStaysHeld) {
   Free(buffer);
 }
 
+// A run returns what an earlier one had returned, while its own op names it.
+TEST_F(OpScopeTest, WhatIsReturnedWhileItIsNamedStaysHeld) {
+  constexpr int64_t kRuns = 5000;
+  void* buffer = RunOp(nullptr, kMiB, true);
+  std::atomic<int64_t> run{0}, named{0};
+  std::thread op([&] {
+    for (int64_t i = 1; i <= kRuns; ++i) {
+      while (run.load() < i) {
+      }
+      memory_.MakeMovable(buffer, i);
+      named.store(i);
+    }
+  });
+  int moved = 0;
+  for (int64_t i = 1; i <= kRuns; ++i) {
+    run.store(i);
+    memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, i);
+    while (named.load() < i) {
+    }
+    moved += Info(buffer).mobility != METS_HELD;
+  }
+  op.join();
+  EXPECT_EQ(moved, 0);
+  Free(buffer);
+}
+
 TEST_F(OpScopeTest, WhatAGraphReturnsIsHeldUntilAnotherRunNamesIt) {
   void* buffer = RunOp(nullptr, kMiB, true);
   memory_.HoldUntilNamed(buffer, {"_Retval", "is returned"}, kStep);
