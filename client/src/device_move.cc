@@ -4,7 +4,8 @@
 //    called off may find that the buffer is in another by then, which began
 //    under mutex_; so it looks under mutex_ too;
 //  * copies out run on one stream, so that a copy for an eviction that was
-//    called off ends before a later one to the same slot;
+//    called off ends before a later one to the same slot; a range is unmapped
+//    only when no copy reads it (`copies`);
 //  * `chunks` is empty exactly in kSwapped and kRestoring;
 //  * a slot is read only in kRestoring, and written only in kEvicting, or for
 //    what was called off then;
@@ -266,6 +267,14 @@ Device::EvictResult Device::FinishEviction(Departure departure,
     absl::MutexLock lock(&mutex_);
     buffer->copies.fetch_sub(1, std::memory_order_release);
     changed_.SignalAll();
+    const auto is_leaving = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return buffer->departure == departure.number &&
+             buffer->word.phase() == Phase::kEvicting;
+    };
+    // That of an eviction which was called off may still read the range.
+    while (is_leaving() && buffer->copies.load(std::memory_order_acquire) > 0) {
+      changed_.Wait(&mutex_);
+    }
     goes = status.ok() && !buffer->word.freed();
     if (buffer->departure != departure.number ||
         !buffer->word.TryMove(Phase::kEvicting,

@@ -29,7 +29,8 @@ class HeldUpDriver : public ForwardingMapDriver {
                                 StreamHandle stream) override {
     absl::MutexLock lock(&mutex_);
     ++copies_;
-    mutex_.Await(absl::Condition(&may_end_));
+    const bool alone = std::exchange(hold_next_, false);
+    mutex_.Await(absl::Condition(alone ? &released_ : &may_end_));
     absl::StatusOr<Fence> fence =
         ForwardingMapDriver::CopyOut(range, chunks, slot, size, stream);
     --copies_;
@@ -39,6 +40,15 @@ class HeldUpDriver : public ForwardingMapDriver {
   void set_may_end(bool may_end) {
     absl::MutexLock lock(&mutex_);
     may_end_ = may_end;
+  }
+  // The next one waits for Release; others do not.
+  void HoldNext() {
+    absl::MutexLock lock(&mutex_);
+    hold_next_ = true;
+  }
+  void Release() {
+    absl::MutexLock lock(&mutex_);
+    released_ = true;
   }
   int copies() {
     absl::MutexLock lock(&mutex_);
@@ -54,6 +64,8 @@ class HeldUpDriver : public ForwardingMapDriver {
   absl::Mutex mutex_;
   int copies_ = 0;
   bool may_end_ = true;
+  bool hold_next_ = false;
+  bool released_ = false;
 };
 
 // Forward op i allocates activation i, backward op i uses it for the last time;

@@ -1,8 +1,10 @@
 // What a plan moves, when, and where to.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "absl/time/clock.h"
 #include "tests/client/device_plan_fixture.h"
@@ -110,6 +112,32 @@ TEST_F(DevicePlanTest, WhoLosesItsSlotIsCopiedWhenItLeaves) {
   Op* op = Begin({{kept, 0, METS_READ}});
   EXPECT_TRUE(Holds(kept, SizeOf(3), value));
   device_->EndOp(op);
+}
+
+TEST_F(DevicePlanTest, ARangeStaysMappedForTheCopyOfAnEvictionCalledOff) {
+  char* weight = weights_[3];
+  const uint64_t id = Info(weight).buffer_id;
+  const v1::Slot slot = uplink_.NewSlot(*device_, SizeOf(3));
+  driver_->HoldNext();
+  v1::BufferOutcome first, second;
+  std::thread plan(
+      [&] { first = device_->Evict(id, slot, std::nullopt).outcome; });
+  driver_->AwaitCopy();
+  device_->EndOp(Begin({{weight, 0, METS_READ}}));  // Calls it off.
+  std::atomic<bool> left{false};
+  std::thread order([&] {
+    second = device_->Evict(id, slot, std::nullopt).outcome;
+    left = true;
+  });
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_FALSE(left);
+  driver_->Release();
+  plan.join();
+  order.join();
+  EXPECT_EQ(first, v1::BUFFER_OUTCOME_SKIPPED);
+  EXPECT_EQ(second, v1::BUFFER_OUTCOME_DONE);
+  device_->EndOp(Begin({{weight, 0, METS_READ}}));
+  EXPECT_TRUE(Holds(weight, SizeOf(3), step_));
 }
 
 TEST_F(DevicePlanTest, HeldAndPinnedBuffersStay) {
