@@ -182,13 +182,27 @@ class Truth(unittest.TestCase):
             process.go_on()
         return told
 
+    def look_at_mappings(self):
+        """A scrape, and bytes mapped by job, between which nothing has moved: room
+        for the job whose quantum opens is made while all are at rest."""
+        looks = []
+
+        def same():
+            page = scrape.scrape(self.address)
+            mapped = collections.Counter()
+            for process in self.processes:
+                mapped[process.job] += process.mapped_bytes()
+            looks[:] = page, mapped
+            return page.by_job("mets_job_resident_bytes") == scrape.scrape(
+                self.address).by_job("mets_job_resident_bytes")
+
+        harness.wait_for(same, 10, "nothing moves")
+        return looks
+
     def check_mappings(self):
         if os.geteuid() != 0:
             return  # Only root sees what is mapped.
-        page = scrape.scrape(self.address)
-        mapped = collections.Counter()
-        for process in self.processes:
-            mapped[process.job] += process.mapped_bytes()
+        page, mapped = self.look_at_mappings()
         resident = page.by_job("mets_job_resident_bytes")
         for job, count in mapped.items():
             # Cached chunks need not be mapped, and lent ones are as well.
