@@ -3,8 +3,8 @@
 Each returns what its digest is made of. Tensors that matter have a MiB and more.
 """
 
+import concurrent.futures
 import tempfile
-import threading
 
 import numpy as np
 import tensorflow as tf
@@ -228,20 +228,15 @@ def served_model():
 def two_threads():
     """Two trainings at once in one process."""
     models = [compiled(mlp(1024)) for _ in range(2)]
-    results = [None, None]
 
     def train(i):
         x, y = pictures(seed=i)
         history = models[i].fit(x, y, batch_size=ROWS, epochs=4, verbose=0,
                                 shuffle=False)
-        results[i] = [history.history["loss"], models[i].get_weights()]
+        return [history.history["loss"], models[i].get_weights()]
 
-    threads = [threading.Thread(target=train, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with concurrent.futures.ThreadPoolExecutor() as at_once:
+        return list(at_once.map(train, range(2)))
 
 
 LARGE = [keras_subclassed, keras_embedding, mixed_precision,

@@ -69,6 +69,7 @@ def run(program):
             result[key] = grown(key)
         result["moved_bytes"] = (grown("evicted_bytes_total") +
                                  grown("restored_bytes_total"))
+        result["held_bytes"] = after["held_bytes"]
         # Without what programs before it have left in TensorFlow.
         result["peak_live_bytes"] = (after["peak_live_bytes"] -
                                      (before or {}).get("live_bytes", 0))
