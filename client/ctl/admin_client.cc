@@ -16,6 +16,7 @@
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"
+#include "common/ipc/socket_file.h"
 
 namespace mets::ctl {
 namespace {
@@ -72,17 +73,11 @@ std::string FindRunDir(const std::string& given) {
 
 absl::Status CheckSocket(const std::string& run_dir, const std::string& name) {
   const std::string path = absl::StrCat(run_dir, "/", name);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("socket path ", path, " is too long"));
-  }
-  path.copy(address.sun_path, path.size());
+  METS_ASSIGN_OR_RETURN(const sockaddr_un address, ipc::SocketAddress(path));
   const int type = name == "fd.sock" ? SOCK_SEQPACKET : SOCK_STREAM;
   UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (!socket.ok()) return ErrnoToStatus(errno, "socket");
-  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address),
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
               sizeof(address)) == 0) {
     return absl::OkStatus();
   }

@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
+#include "common/ipc/socket_file.h"
 
 namespace mets::client {
 namespace {
@@ -55,16 +56,10 @@ absl::StatusOr<ipc::Welcome> Greet(ipc::DescriptorChannel& channel,
 }
 
 absl::StatusOr<UniqueFd> ConnectStream(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("socket path ", path, " is too long"));
-  }
-  path.copy(address.sun_path, path.size());
+  METS_ASSIGN_OR_RETURN(const sockaddr_un address, ipc::SocketAddress(path));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.ok()) return ErrnoToStatus(errno, "socket");
-  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address),
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
               sizeof(address)) != 0) {
     return ErrnoToStatus(errno, absl::StrCat("connect to ", path));
   }

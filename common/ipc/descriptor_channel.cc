@@ -16,6 +16,7 @@
 #include "common/base/process.h"
 #include "common/base/status_macros.h"
 #include "common/ipc/packet.h"
+#include "common/ipc/socket_file.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -135,20 +136,13 @@ DescriptorChannel::DescriptorChannel(UniqueFd socket)
 
 absl::StatusOr<DescriptorChannel> DescriptorChannel::Connect(
     const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("socket path ", path, " is too long: ", path.size(),
-                     " characters, at most ", sizeof(address.sun_path) - 1));
-  }
-  path.copy(address.sun_path, path.size());
+  METS_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.ok()) return ErrnoToStatus(errno, "socket");
   SetSendTimeout(socket.get(), 5);  // Also bounds connect.
   int result;
   do {
-    result = connect(socket.get(), reinterpret_cast<sockaddr*>(&address),
+    result = connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
                      sizeof(address));
   } while (result != 0 && errno == EINTR);
   if (result != 0) return ConnectError(errno, path);

@@ -8,20 +8,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
 
 namespace mets::ipc {
 
-absl::StatusOr<SocketFile> SocketFile::Bind(int socket,
-                                            const std::string& path) {
+absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
     return absl::InvalidArgumentError(
         absl::StrCat("socket path ", path, " is too long: ", path.size(),
-                     " characters, at most ", sizeof(address.sun_path) - 1));
+                     " characters, at most ", sizeof(address.sun_path) - 1,
+                     " are possible; choose a directory with a shorter path"));
   }
   path.copy(address.sun_path, path.size());
-  if (bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
+  return address;
+}
+
+absl::StatusOr<SocketFile> SocketFile::Bind(int socket,
+                                            const std::string& path) {
+  METS_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
+  if (bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
       0) {
     return ErrnoToStatus(errno, absl::StrCat("bind ", path));
   }

@@ -3,6 +3,7 @@
 #define METS_COMMON_IPC_SOCKET_FILE_H_
 
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include <string>
 #include <utility>
@@ -10,6 +11,9 @@
 #include "absl/status/statusor.h"
 
 namespace mets::ipc {
+
+// INVALID_ARGUMENT, with the numbers, when the path is too long.
+absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path);
 
 // Owns the file that binding a socket has made. Move-only; it removes the file
 // at its end, unless that is somebody else's by then.

@@ -14,22 +14,10 @@
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"
+#include "common/ipc/socket_file.h"
 
 namespace mets::transport {
 namespace {
-
-absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("socket path ", path, " is too long: ", path.size(),
-                     " characters, at most ", sizeof(address.sun_path) - 1,
-                     " are possible; choose a directory with a shorter path"));
-  }
-  path.copy(address.sun_path, path.size());
-  return address;
-}
 
 std::string ParentOf(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
@@ -47,7 +35,7 @@ SocketPaths SocketsIn(const std::string& run_dir) {
 }
 
 absl::Status CheckPathLength(const std::string& dir) {
-  return AddressOf(SocketsIn(dir).session).status();  // The longest.
+  return ipc::SocketAddress(SocketsIn(dir).session).status();  // The longest.
 }
 
 absl::Status CheckRunDir(const std::string& run_dir) {
@@ -93,7 +81,7 @@ absl::Status PrepareRunDir(const std::string& run_dir) {
 }
 
 absl::Status ClearSocketPath(const std::string& path) {
-  METS_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  METS_ASSIGN_OR_RETURN(const sockaddr_un address, ipc::SocketAddress(path));
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return absl::OkStatus();
