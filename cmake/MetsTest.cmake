@@ -51,6 +51,8 @@ function(mets_add_test)
     target_link_libraries(${T_NAME} PRIVATE benchmark::benchmark_main)
   else()
     target_link_libraries(${T_NAME} PRIVATE GTest::gmock GTest::gtest_main)
+    # Tests' own code is hardly worth the time that -O3 takes.
+    target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   add_test(NAME ${T_NAME}
            COMMAND ${METS_TEST_LAUNCHER} $<TARGET_FILE:${T_NAME}> ${T_ARGS})

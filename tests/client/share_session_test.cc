@@ -17,9 +17,10 @@ namespace {
 
 using testing::HasSubstr;
 
-class Job {
+class SharingJob {
  public:
-  Job(const MetsdProcess& metsd, const std::string& name, bool gated = false) {
+  SharingJob(const MetsdProcess& metsd, const std::string& name,
+             bool gated = false) {
     Settings settings;
     settings.run_dir = metsd.run_dir();
     settings.job = name;
@@ -77,7 +78,7 @@ class Job {
 
 TEST(ShareSessionTest, AShareIsABufferThatOpsMayName) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a"), b(metsd, "b");
+  SharingJob a(metsd, "a"), b(metsd, "b");
   char* published = a.Make(MiB(8) - Bytes(5), 7);
   ASSERT_TRUE(a.Publish(published, "w").ok());
   const char* attached = b.Attach("w");
@@ -103,7 +104,7 @@ TEST(ShareSessionTest, AShareIsABufferThatOpsMayName) {
 
 TEST(ShareSessionTest, WhatCannotBePublishedStaysABuffer) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a"), b(metsd, "b");
+  SharingJob a(metsd, "a"), b(metsd, "b");
   ASSERT_TRUE(a.Publish(a.Make(MiB(4), 1), "w").ok());
   char* other = b.Make(MiB(4), 2);
   EXPECT_TRUE(absl::IsAlreadyExists(b.Publish(other, "w")));
@@ -123,7 +124,7 @@ TEST(ShareSessionTest, WhatCannotBePublishedStaysABuffer) {
 
 TEST(ShareSessionTest, ABufferInSwapSpaceIsBroughtBackToBePublished) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a"), b(metsd, "b");
+  SharingJob a(metsd, "a"), b(metsd, "b");
   char* buffer = a.Make(MiB(16), 5);
   ASSERT_TRUE(a.device().SetMobility(buffer, Mobility::kMovable).ok());
   char* rival = b.Make(MiB(56), 1);
@@ -137,7 +138,7 @@ TEST(ShareSessionTest, ABufferInSwapSpaceIsBroughtBackToBePublished) {
 
 TEST(ShareSessionTest, SurvivesBreaksOfTheStream) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a"), b(metsd, "b");
+  SharingJob a(metsd, "a"), b(metsd, "b");
   ASSERT_TRUE(a.Publish(a.Make(MiB(8), 7), "w").ok());
   const char* attached = b.Attach("w");
   for (int i = 0; i < 5; ++i) {
@@ -155,7 +156,7 @@ TEST(ShareSessionTest, SurvivesBreaksOfTheStream) {
 // memory is there.
 TEST(ShareSessionTest, RequestsSurviveBreaksAtAnyMoment) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a"), b(metsd, "b");
+  SharingJob a(metsd, "a"), b(metsd, "b");
   std::atomic<bool> done{false};
   std::thread breaker([&] {
     for (int i = 0; i < 12; ++i) {
@@ -182,7 +183,7 @@ TEST(ShareSessionTest, RequestsSurviveBreaksAtAnyMoment) {
 // by then.
 TEST(ShareSessionTest, LentMemoryMayComeBackAsAShare) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a", /*gated=*/true), b(metsd, "b");
+  SharingJob a(metsd, "a", /*gated=*/true), b(metsd, "b");
   a.device().Free(a.Make(MiB(32), 1));
   a.device().Lend();
   char* buffer = b.Make(MiB(48), 2);  // Of what was lent, among others.
@@ -194,7 +195,7 @@ TEST(ShareSessionTest, LentMemoryMayComeBackAsAShare) {
 
 TEST(ShareSessionTest, MemoryFromBeforeARestartIsNotPublished) {
   MetsdProcess metsd("64MiB");
-  Job a(metsd, "a");
+  SharingJob a(metsd, "a");
   char* buffer = a.Make(MiB(8), 7);
   const uint64_t generation = a.session().generation();
   metsd.Kill();

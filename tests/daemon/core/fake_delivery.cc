@@ -10,7 +10,6 @@ namespace mets::core {
 namespace {
 
 constexpr Bytes kGranule = KiB(64);
-constexpr char kDevice[] = "host0";
 
 }  // namespace
 

@@ -12,8 +12,6 @@
 namespace mets::core {
 namespace {
 
-constexpr char kDevice[] = "host0";
-
 // For comparison; without identifiers that may be missing.
 std::string Text(const KeptState& kept) {
   std::string text;

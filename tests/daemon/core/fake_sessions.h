@@ -18,6 +18,8 @@
 
 namespace mets::core {
 
+constexpr char kDevice[] = "host0";
+
 // What a buffer's bytes are: who wrote them, and which version.
 struct Content {
   SessionId session;
@@ -163,8 +165,7 @@ class FakeCluster {
   // Asks for a buffer; it is there once the request has been granted.
   BufferId Alloc(FakeSession& session, Bytes size,
                  absl::Duration wait = absl::Seconds(60),
-                 bool overdraft = false, bool pinned = false,
-                 uint64_t op = 0);
+                 bool overdraft = false, bool pinned = false, uint64_t op = 0);
   // Uses a buffer: restores it first when needed.
   void Touch(FakeSession& session, BufferId buffer, bool write);
   // Frees a buffer; its chunks stay cached, or go back at once.

@@ -10,8 +10,6 @@
 namespace mets::core {
 namespace {
 
-constexpr char kDevice[] = "host0";
-
 Bytes SizeOf(const std::vector<ChunkRef>& chunks) {
   Bytes sum;
   for (const ChunkRef& chunk : chunks) sum += chunk.size;

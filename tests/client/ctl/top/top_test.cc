@@ -28,7 +28,7 @@ v1::JobStatus Job(const std::string& name, uint64_t resident_mib,
   return job;
 }
 
-v1::GetStatusResponse Sample() {
+v1::GetStatusResponse ThreeJobs() {
   v1::GetStatusResponse status;
   status.set_version("1.0");
   status.set_policy("lru");
@@ -52,7 +52,7 @@ std::vector<std::string> Names(const TopModel& model) {
 
 TopModel Updated() {
   TopModel model;
-  model.Update(absl::UnixEpoch(), Sample());
+  model.Update(absl::UnixEpoch(), ThreeJobs());
   return model;
 }
 
@@ -81,13 +81,13 @@ TEST(TopModelTest, FiltersByNameAndState) {
 TEST(TopModelTest, TrafficIsWhatMovedBetweenTwoStates) {
   TopModel model = Updated();
   EXPECT_EQ(model.Rows()[0].traffic, 0);
-  v1::GetStatusResponse next = Sample();
+  v1::GetStatusResponse next = ThreeJobs();
   next.mutable_jobs(0)->set_evicted_bytes_total(3 * kMiB);
   next.mutable_jobs(0)->set_restored_bytes_total(1 * kMiB);
   model.Update(absl::UnixEpoch() + absl::Seconds(2), next);
   EXPECT_EQ(model.Rows()[0].traffic, 2.0 * kMiB);
   // Its totals begin anew after a restart of metsd: no rate below zero.
-  model.Update(absl::UnixEpoch() + absl::Seconds(3), Sample());
+  model.Update(absl::UnixEpoch() + absl::Seconds(3), ThreeJobs());
   EXPECT_EQ(model.Rows()[0].traffic, 0);
 }
 
@@ -102,7 +102,7 @@ TEST(TopViewTest, ABarHasTheSharesOfAll) {
 }
 
 TEST(TopViewTest, SharesComeBehindTheJobs) {
-  v1::GetStatusResponse status = Sample();
+  v1::GetStatusResponse status = ThreeJobs();
   v1::ShareStatus& share = *status.add_shares();
   share.set_name("weights");
   share.set_device("host0");
@@ -155,7 +155,7 @@ TEST(TopViewTest, ADaemonThatIsGoneIsSaid) {
   model.Fail("metsd does not answer: gone");
   EXPECT_THAT(PlainText(DrawTop(model, 80, 20, 0, "")),
               HasSubstr("metsd does not answer: gone"));
-  model.Update(absl::UnixEpoch() + absl::Seconds(1), Sample());
+  model.Update(absl::UnixEpoch() + absl::Seconds(1), ThreeJobs());
   EXPECT_EQ(model.error(), "");
 }
 

@@ -90,7 +90,7 @@ TEST(DecisionLogTest, WatchersAreWoken) {
 }
 
 // The journal's lines, once an event of job "last" is among them.
-std::string Journal(std::vector<core::Event> events) {
+std::string Written(std::vector<core::Event> events) {
   std::ostringstream text;
   auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text);
   spdlog::logger logger("test", sink);
@@ -116,7 +116,7 @@ TEST(EventJournalTest, ADenialIsWrittenWholeAndTurnsAreNot) {
   core::Event denied = Made(core::EventKind::kDenied, "a");
   denied.text = "first line\nHolders:\n  job 'b'";
   const std::string text =
-      Journal({denied, Made(core::EventKind::kTurn, "turner")});
+      Written({denied, Made(core::EventKind::kTurn, "turner")});
   EXPECT_THAT(text, HasSubstr("host0: denied: first line\nHolders:"));
   EXPECT_THAT(text, HasSubstr("warning"));
   EXPECT_THAT(text, Not(HasSubstr("turner")));
@@ -127,7 +127,7 @@ TEST(EventJournalTest, AFloodIsCutAndCounted) {
   for (int i = 0; i < 200; ++i) {
     events.push_back(Made(core::EventKind::kEnded, "a"));
   }
-  const std::string text = Journal(std::move(events));
+  const std::string text = Written(std::move(events));
   EXPECT_THAT(text, HasSubstr("150 events were left out here"));
 }
 

@@ -6,12 +6,12 @@
 namespace mets::core {
 namespace {
 
-const DomainId kDomain(1), kOther(2);
-const SessionId kA(1);
+const DomainId kMine(1), kTheirs(2);
+const SessionId kHolder(1);
 
 class LayoutTest : public ::testing::Test {
  protected:
-  ChunkId Free(size_t size_class, DomainId domain = kDomain) {
+  ChunkId Free(size_t size_class, DomainId domain = kMine) {
     const ChunkId id(++last_);
     ledger_.StartCreating(id, size_class, domain, 0);
     ledger_.Created(id);
@@ -19,7 +19,8 @@ class LayoutTest : public ::testing::Test {
   }
   Layout Plan(const std::vector<Bytes>& ranges,
               PieceBound bound = PieceBound::kBounded) {
-    return PlanLayout(ledger_, kDomain, kA, ranges, ledger_.creatable(), bound);
+    return PlanLayout(ledger_, kMine, kHolder, ranges, ledger_.creatable(),
+                      bound);
   }
 
   uint64_t last_ = 0;
@@ -47,7 +48,7 @@ TEST_F(LayoutTest, FreeChunksAreUsedBeforeNewOnes) {
 TEST_F(LayoutTest, ChunksThatTheSessionKnowsArePreferred) {
   const ChunkId known = Free(2);
   ledger_.Reserve(known, 1);
-  ledger_.Grant(known, kA);
+  ledger_.Grant(known, kHolder);
   ledger_.Release(known);
   Free(2);
   Free(2);
@@ -55,7 +56,7 @@ TEST_F(LayoutTest, ChunksThatTheSessionKnowsArePreferred) {
 }
 
 TEST_F(LayoutTest, FreeChunksOfOtherDomainsAreNotUsed) {
-  for (int i = 0; i < 4; ++i) Free(2, kOther);
+  for (int i = 0; i < 4; ++i) Free(2, kTheirs);
   const Layout layout = Plan({MiB(4)});
   EXPECT_EQ(layout.missing, MiB(4));
 }

@@ -5,7 +5,7 @@
 namespace mets::core {
 namespace {
 
-constexpr double kBus = 50e9;
+constexpr double kBusSpeed = 50e9;
 constexpr int kHigh = 5;
 
 class MovePacerTest : public ::testing::Test {
@@ -29,7 +29,7 @@ class MovePacerTest : public ::testing::Test {
   }
 
   absl::Time now_ = absl::UnixEpoch();
-  MovePacer pacer_{0.02, kBus};
+  MovePacer pacer_{0.02, kBusSpeed};
   int64_t steps_ = 0;
 };
 
@@ -63,7 +63,7 @@ TEST_F(MovePacerTest, ADebtHoldsBackWhatIsBelowItAlone) {
 TEST_F(MovePacerTest, WhatIsMeasuredChangesTheRate) {
   Measure(/*alone=*/true);
   // Twice as long at 10 GB/s: 0.2 GB/s would cost 2 %, but nobody starves.
-  EXPECT_NEAR(pacer_.Rate(kHigh), kBus / 20, 1);
+  EXPECT_NEAR(pacer_.Rate(kHigh), kBusSpeed / 20, 1);
 }
 
 TEST_F(MovePacerTest, StepsBesideOthersOpsMeasureNothing) {

@@ -5,33 +5,33 @@
 namespace mets::core {
 namespace {
 
-const OpOfSession kA = {SessionId(1), 1}, kAnotherOfA = {SessionId(1), 2},
-                  kB = {SessionId(2), 1};
+const OpOfSession kOpOfA = {SessionId(1), 1}, kOtherOpOfA = {SessionId(1), 2},
+                  kOpOfB = {SessionId(2), 1};
 
 TEST(OverdraftTest, IsHeldByOneOpAsOftenAsItTookIt) {
   Overdraft token;
-  EXPECT_TRUE(token.TryTake(kA));
-  EXPECT_TRUE(token.TryTake(kA));
-  EXPECT_FALSE(token.TryTake(kAnotherOfA));
-  EXPECT_FALSE(token.TryTake(kB));
-  token.GiveBack(kA.session);
-  EXPECT_EQ(token.holder(), kA);
-  token.GiveBack(kB.session);
-  EXPECT_EQ(token.holder(), kA);
-  token.GiveBack(kA.session);
+  EXPECT_TRUE(token.TryTake(kOpOfA));
+  EXPECT_TRUE(token.TryTake(kOpOfA));
+  EXPECT_FALSE(token.TryTake(kOtherOpOfA));
+  EXPECT_FALSE(token.TryTake(kOpOfB));
+  token.GiveBack(kOpOfA.session);
+  EXPECT_EQ(token.holder(), kOpOfA);
+  token.GiveBack(kOpOfB.session);
+  EXPECT_EQ(token.holder(), kOpOfA);
+  token.GiveBack(kOpOfA.session);
   EXPECT_FALSE(token.held());
-  token.GiveBack(kA.session);
-  EXPECT_TRUE(token.TryTake(kB));
+  token.GiveBack(kOpOfA.session);
+  EXPECT_TRUE(token.TryTake(kOpOfB));
 }
 
 TEST(OverdraftTest, DropGivesAllBack) {
   Overdraft token;
-  token.TryTake(kA);
-  token.TryTake(kA);
-  token.Drop(kB.session);
-  EXPECT_EQ(token.holder(), kA);
-  token.Drop(kA.session);
-  EXPECT_TRUE(token.TryTake(kB));
+  token.TryTake(kOpOfA);
+  token.TryTake(kOpOfA);
+  token.Drop(kOpOfB.session);
+  EXPECT_EQ(token.holder(), kOpOfA);
+  token.Drop(kOpOfA.session);
+  EXPECT_TRUE(token.TryTake(kOpOfB));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace mets::core {
 namespace {
 
-const absl::Time kStart = absl::UnixEpoch();
+const absl::Time kNow = absl::UnixEpoch();
 
 TEST(SessionTableTest, SessionsOfOneDomainAndNameFormAJob) {
   SessionTable table(1);
@@ -25,12 +25,12 @@ TEST(SessionTableTest, SessionsOfOneDomainAndNameFormAJob) {
 TEST(SessionTableTest, AJobOutlivesItsLastSessionForAWhile) {
   SessionTable table(1);
   table.Add(SessionId(1), DomainId(1), "x").holdings[0].totals.evictions = 4;
-  table.Remove(SessionId(1), kStart);
-  EXPECT_EQ(table.NextDrop(absl::Seconds(60)), kStart + absl::Seconds(60));
-  table.DropEmptyJobs(kStart + absl::Seconds(59), absl::Seconds(60), 9);
+  table.Remove(SessionId(1), kNow);
+  EXPECT_EQ(table.NextDrop(absl::Seconds(60)), kNow + absl::Seconds(60));
+  table.DropEmptyJobs(kNow + absl::Seconds(59), absl::Seconds(60), 9);
   ASSERT_NE(table.FindJob(DomainId(1), "x"), nullptr);
   EXPECT_EQ(table.FindJob(DomainId(1), "x")->devices[0].ended.evictions, 4);
-  table.DropEmptyJobs(kStart + absl::Seconds(60), absl::Seconds(60), 9);
+  table.DropEmptyJobs(kNow + absl::Seconds(60), absl::Seconds(60), 9);
   EXPECT_EQ(table.FindJob(DomainId(1), "x"), nullptr);
 }
 
@@ -38,13 +38,13 @@ TEST(SessionTableTest, OfADomainTheNewestEmptyJobsAreKept) {
   SessionTable table(1);
   for (uint64_t i = 1; i <= 5; ++i) {
     table.Add(SessionId(i), DomainId(1), std::string(1, 'a' + i));
-    table.Remove(SessionId(i), kStart + absl::Seconds(10 - i));
+    table.Remove(SessionId(i), kNow + absl::Seconds(10 - i));
   }
   table.Add(SessionId(6), DomainId(2), "other");
-  table.Remove(SessionId(6), kStart);
+  table.Remove(SessionId(6), kNow);
   // One comes back: it is not empty.
   table.Add(SessionId(7), DomainId(1), "b");
-  table.DropEmptyJobs(kStart + absl::Seconds(10), absl::Seconds(60), 2);
+  table.DropEmptyJobs(kNow + absl::Seconds(10), absl::Seconds(60), 2);
   EXPECT_EQ(table.jobs().size(), 4u);
   for (const char* kept : {"b", "c", "d"}) {
     EXPECT_NE(table.FindJob(DomainId(1), kept), nullptr) << kept;

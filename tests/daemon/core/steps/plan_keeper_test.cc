@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-constexpr Bytes kSize = MiB(16);
+constexpr Bytes kBuffer = MiB(16);
 constexpr uint64_t kSignature = 77;
 
 class PlanKeeperTest : public ::testing::Test {
@@ -33,7 +33,7 @@ class PlanKeeperTest : public ::testing::Test {
     seen.session = s.id;
     seen.part.signature = kSignature;
     seen.part.duration = absl::Milliseconds(50);
-    seen.part.buffers.assign(5, {kSize, true});
+    seen.part.buffers.assign(5, {kBuffer, true});
     seen.part.ops.resize(5);
     for (uint32_t i = 0; i < 5; ++i) {
       seen.part.ops[i].start = absl::Milliseconds(10 * i);
@@ -59,7 +59,7 @@ class PlanKeeperTest : public ::testing::Test {
   std::vector<BufferId> Fill(FakeSession& s) {
     std::vector<BufferId> buffers;
     for (uint32_t i = 0; i < 3; ++i) {
-      buffers.push_back(cluster_.Alloc(s, kSize));
+      buffers.push_back(cluster_.Alloc(s, kBuffer));
       cluster_.Pump();
       s.buffers.at(buffers.back()).logical = i + 1;
     }
@@ -130,7 +130,7 @@ TEST_F(PlanKeeperTest, AStepThatNeedsMoreThanThereIsGetsAPlan) {
 TEST_F(PlanKeeperTest, WhatIsNotTheStepsTakesOfItsMemory) {
   FakeSession& s = cluster_.Open("a");
   Fill(s);
-  cluster_.Alloc(s, kSize);
+  cluster_.Alloc(s, kBuffer);
   cluster_.Pump();
   Train(s);
   ASSERT_THAT(cluster_.plan_tasks, SizeIs(1));
@@ -138,8 +138,8 @@ TEST_F(PlanKeeperTest, WhatIsNotTheStepsTakesOfItsMemory) {
 }
 
 TEST_F(PlanKeeperTest, APlanThatMovesTooMuchBesideAHigherClassEnds) {
-  FakeSession& high = cluster_.Open("high", {1, kSize, {}, 5});
-  const BufferId used = cluster_.Alloc(high, kSize);
+  FakeSession& high = cluster_.Open("high", {1, kBuffer, {}, 5});
+  const BufferId used = cluster_.Alloc(high, kBuffer);
   cluster_.Pump();
   FakeSession& s = cluster_.Open("low", {1, MiB(48)});
   // A second passes, in which it has moved as much as may be, or far more.
@@ -192,8 +192,8 @@ TEST_F(PlanKeeperTest, WhatTheStepReplacesJustNowCountsOnce) {
   FillAhead(s);
   StepNeed need;
   need.session = s.id;
-  need.peak = kSize * 6;
-  need.persistent = kSize * 5;  // As the program says.
+  need.peak = kBuffer * 6;
+  need.persistent = kBuffer * 5;  // As the program says.
   need.step = absl::Milliseconds(50);
   cluster_.Send(s, need);
   Train(s);
@@ -237,7 +237,7 @@ TEST_F(PlanKeeperTest, ItIsPlannedAnewWhenTheMemoryChanges) {
   Fill(s);
   Plan(s, {0});
   FakeSession& other = cluster_.Open("b");
-  const BufferId buffer = cluster_.Alloc(other, kSize);
+  const BufferId buffer = cluster_.Alloc(other, kBuffer);
   cluster_.Pump();
   cluster_.Pin(other, buffer, true);
   cluster_.Report(other);
@@ -258,10 +258,10 @@ TEST_F(PlanKeeperTest, BytesStayInAnEarlierPlansSlotWhileTheyAreNeeded) {
   cluster_.EvictByPlan(s, buffers[0], 0);
   cluster_.Report(s);
   cluster_.Pump();
-  EXPECT_EQ(Used(), kSize);
+  EXPECT_EQ(Used(), kBuffer);
   Plan(s, {1, 2});  // The program has come again.
   EXPECT_EQ(s.plans, 2);
-  EXPECT_EQ(Used(), kSize);
+  EXPECT_EQ(Used(), kBuffer);
   cluster_.RestoreByPlan(s, buffers[0]);  // Checks the bytes.
   cluster_.Report(s);
   cluster_.Pump();
@@ -298,7 +298,7 @@ TEST_F(PlanKeeperTest, BytesInAPlansSlotOutliveTheStream) {
   cluster_.Lose(s);
   cluster_.Resume(s);
   cluster_.Pump();
-  EXPECT_EQ(Used(), 2 * kSize);
+  EXPECT_EQ(Used(), 2 * kBuffer);
   for (int i : {0, 1}) cluster_.RestoreByPlan(s, buffers[i]);
   cluster_.Report(s);
   cluster_.Pump();
@@ -378,13 +378,13 @@ TEST_F(PlanKeeperTest, TwoBuffersCannotLieInOneSlot) {
   for (BufferId id : {buffers[0], buffers[1]}) {
     BufferReport report;
     report.id = id;
-    report.size = kSize;
+    report.size = kBuffer;
     report.state = BufferState::kSwapped;
     report.slot = s.plan->places[0].slot.id;
     changes.buffers.push_back(report);
   }
   cluster_.Step(changes);  // Checks the invariants.
-  EXPECT_EQ(Used(), kSize);
+  EXPECT_EQ(Used(), kBuffer);
 }
 
 class LittleSwapTest : public PlanKeeperTest {

@@ -5,7 +5,7 @@
 namespace mets::core {
 namespace {
 
-const DomainId kDomain(1), kOther(2);
+const DomainId kFirst(1), kSecond(2);
 
 class SwapBookTest : public ::testing::Test {
  protected:
@@ -17,16 +17,16 @@ class SwapBookTest : public ::testing::Test {
     return id;
   }
   std::optional<SlotId> Allocate(Bytes size) {
-    return book_.Allocate(kDomain, size, {SessionId(1), 0, BufferId(1)});
+    return book_.Allocate(kFirst, size, {SessionId(1), 0, BufferId(1)});
   }
 
   SwapBook book_{MiB(16)};
 };
 
 TEST_F(SwapBookTest, ASlotLiesInItsDomainsExtents) {
-  Extent(kOther, MiB(4));
+  Extent(kSecond, MiB(4));
   EXPECT_FALSE(Allocate(MiB(1)).has_value());
-  const ExtentId extent = Extent(kDomain, MiB(4));
+  const ExtentId extent = Extent(kFirst, MiB(4));
   const auto slot = Allocate(MiB(1));
   ASSERT_TRUE(slot.has_value());
   EXPECT_EQ(book_.Find(*slot)->slot.pieces[0].extent, extent);
@@ -34,27 +34,27 @@ TEST_F(SwapBookTest, ASlotLiesInItsDomainsExtents) {
 }
 
 TEST_F(SwapBookTest, AnExtentInCreationHoldsNoSlots) {
-  const ExtentId id = book_.StartCreating(kDomain, MiB(4));
-  EXPECT_TRUE(book_.Growing(kDomain));
+  const ExtentId id = book_.StartCreating(kFirst, MiB(4));
+  EXPECT_TRUE(book_.Growing(kFirst));
   EXPECT_FALSE(Allocate(MiB(1)).has_value());
   book_.CreateFailed(id);
   EXPECT_EQ(book_.growable(), MiB(16));
 }
 
 TEST_F(SwapBookTest, ASlotMayHavePiecesInSeveralExtents) {
-  Extent(kDomain, MiB(4));
-  Extent(kDomain, MiB(4));
+  Extent(kFirst, MiB(4));
+  Extent(kFirst, MiB(4));
   Allocate(MiB(3));
   const auto slot = Allocate(MiB(5));
   ASSERT_TRUE(slot.has_value());
   EXPECT_EQ(book_.Find(*slot)->slot.pieces.size(), 2u);
   EXPECT_FALSE(Allocate(KiB(64)).has_value());
   book_.Free(*slot);
-  EXPECT_EQ(book_.DomainFree(kDomain), MiB(5));
+  EXPECT_EQ(book_.DomainFree(kFirst), MiB(5));
 }
 
 TEST_F(SwapBookTest, ASlotThatWouldNeedTooManyPiecesIsNotMade) {
-  Extent(kDomain, MiB(16));
+  Extent(kFirst, MiB(16));
   std::vector<SlotId> slots;
   for (int i = 0; i < 256; ++i) slots.push_back(*Allocate(KiB(64)));
   for (int i = 0; i < 256; i += 2) book_.Free(slots[i]);
@@ -63,10 +63,10 @@ TEST_F(SwapBookTest, ASlotThatWouldNeedTooManyPiecesIsNotMade) {
 }
 
 TEST_F(SwapBookTest, StatesAreCountedByDevice) {
-  Extent(kDomain, MiB(8));
+  Extent(kFirst, MiB(8));
   const SlotId a = *Allocate(MiB(1));
   const SlotId b =
-      *book_.Allocate(kDomain, MiB(2), {SessionId(1), 1, BufferId(2)});
+      *book_.Allocate(kFirst, MiB(2), {SessionId(1), 1, BufferId(2)});
   book_.SetState(a, SlotState::kFull);
   book_.SetClean(b, absl::UnixEpoch());
   EXPECT_EQ(book_.bytes(0, SlotState::kFull), MiB(1));
@@ -75,14 +75,14 @@ TEST_F(SwapBookTest, StatesAreCountedByDevice) {
 }
 
 TEST_F(SwapBookTest, ASlotIdIsNeverReused) {
-  Extent(kDomain, MiB(8));
+  Extent(kFirst, MiB(8));
   const SlotId a = *Allocate(MiB(1));
   book_.Free(a);
   EXPECT_NE(*Allocate(MiB(1)), a);
 }
 
 TEST_F(SwapBookTest, ADestroyedExtentMakesRoomForAnother) {
-  const ExtentId id = Extent(kOther, MiB(16));
+  const ExtentId id = Extent(kSecond, MiB(16));
   EXPECT_EQ(book_.growable(), Bytes());
   book_.Drain(id);
   book_.StartDestroying(id);

@@ -12,13 +12,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr SessionId kSession(5);
-constexpr uint64_t kAbsurd = std::numeric_limits<uint64_t>::max();
+constexpr SessionId kSender(5);
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
 
 v1::StepProgram Program() {
   v1::StepProgram program;
   program.set_device("host0");
-  program.set_step_signature(kAbsurd);  // Any 64 bits.
+  program.set_step_signature(kMost);  // Any 64 bits.
   program.set_duration_us(2000);
   program.set_first(true);
   program.add_buffer_bytes(100);
@@ -36,14 +36,14 @@ v1::StepProgram Program() {
 }
 
 TEST(StepFromClientTest, ProgramBecomesAnInput) {
-  const auto input = StepFromClient(Program(), kSession);
+  const auto input = StepFromClient(Program(), kSender);
   ASSERT_TRUE(input.ok() && input->has_value()) << input.status();
   const core::StepSeen& seen = std::get<core::StepSeen>(**input);
-  EXPECT_EQ(seen.session, kSession);
+  EXPECT_EQ(seen.session, kSender);
   EXPECT_EQ(seen.device, "host0");
   EXPECT_TRUE(seen.first);
   EXPECT_FALSE(seen.last);
-  EXPECT_EQ(seen.part.signature, kAbsurd);
+  EXPECT_EQ(seen.part.signature, kMost);
   EXPECT_EQ(seen.part.duration, absl::Milliseconds(2));
   ASSERT_EQ(seen.part.buffers.size(), 2u);
   EXPECT_EQ(seen.part.buffers[1].size, Bytes(200));
@@ -63,7 +63,7 @@ TEST(StepFromClientTest, ProgramBecomesAnInput) {
 
 TEST(StepFromClientTest, WhatHasNoMeaningIsNamed) {
   const auto text = [](const v1::StepProgram& program) {
-    return std::string(StepFromClient(program, kSession).status().message());
+    return std::string(StepFromClient(program, kSender).status().message());
   };
   v1::StepProgram program = Program();
   program.add_buffer_bytes(5);
@@ -72,13 +72,13 @@ TEST(StepFromClientTest, WhatHasNoMeaningIsNamed) {
   program.mutable_ops(0)->add_accesses(7);
   EXPECT_THAT(text(program), HasSubstr("accesses: 7"));
   program = Program();
-  program.set_buffer_bytes(0, kAbsurd);
+  program.set_buffer_bytes(0, kMost);
   EXPECT_THAT(text(program), HasSubstr("buffer_bytes"));
   program = Program();
-  program.set_duration_us(kAbsurd);
+  program.set_duration_us(kMost);
   EXPECT_THAT(text(program), HasSubstr("duration_us"));
   program = Program();
-  program.mutable_ops(0)->set_start_us(kAbsurd);
+  program.mutable_ops(0)->set_start_us(kMost);
   EXPECT_THAT(text(program), HasSubstr("start_us"));
   program = Program();
   program.set_device(std::string(300, 'x'));
@@ -92,17 +92,17 @@ TEST(StepFromClientTest, DigestBecomesAnInput) {
   digest.set_steps(100);
   digest.set_duration_us(5000);
   digest.set_since_begin_us(1000);
-  const auto input = StepFromClient(digest, kSession);
+  const auto input = StepFromClient(digest, kSender);
   ASSERT_TRUE(input.ok() && input->has_value()) << input.status();
   const core::StepProgress& progress = std::get<core::StepProgress>(**input);
-  EXPECT_EQ(progress.session, kSession);
+  EXPECT_EQ(progress.session, kSender);
   EXPECT_EQ(progress.signature, 7u);
   EXPECT_EQ(progress.steps, 100);
   EXPECT_EQ(progress.duration, absl::Milliseconds(5));
   EXPECT_EQ(progress.since_begin, absl::Milliseconds(1));
-  digest.set_steps(kAbsurd);
+  digest.set_steps(kMost);
   EXPECT_TRUE(
-      absl::IsInvalidArgument(StepFromClient(digest, kSession).status()));
+      absl::IsInvalidArgument(StepFromClient(digest, kSender).status()));
 }
 
 }  // namespace
