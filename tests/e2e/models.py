@@ -13,6 +13,7 @@ few hundred MiB; a step takes some tenths of a second of one core.
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -21,9 +22,12 @@ import sys
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Importing it, as Keras does where it is, takes longer than some trainings.
+DIGITS = pathlib.Path(importlib.util.find_spec("sklearn").origin).with_name(
+    "datasets") / "data" / "digits.csv.gz"
+sys.modules.update(sklearn=None, matplotlib=None)
 
 import numpy as np
-import sklearn.datasets
 import tensorflow as tf
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]
@@ -38,10 +42,10 @@ layers = tf.keras.layers
 
 def digits():
     """(1797, 64, 64, 1) pictures and their labels."""
-    data = sklearn.datasets.load_digits()
-    small = data.images.astype(np.float32) / 16.0
+    data = np.loadtxt(DIGITS, delimiter=",")
+    small = data[:, :-1].reshape(-1, 8, 8).astype(np.float32) / 16.0
     big = np.repeat(np.repeat(small, SIDE // 8, axis=1), SIDE // 8, axis=2)
-    return big[..., np.newaxis], data.target.astype(np.int64)
+    return big[..., np.newaxis], data[:, -1].astype(np.int64)
 
 
 def cnn():

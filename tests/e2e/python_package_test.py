@@ -13,6 +13,9 @@ import unittest
 
 import harness
 
+sys.path.insert(0, str(harness.ROOT / "tests" / "tf_allocator"))
+import ready_python
+
 MIB = harness.MIB
 PACKAGE = {} if os.environ.get("METS_TEST_INSTALLED") else {
     "PYTHONPATH": str(harness.BUILD / "python"),
@@ -67,52 +70,53 @@ print("sum:", float(tf.reduce_sum(tf.ones([16, 16]))), mets.tensorflow.stats())
 """
 
 
-def run(script, *arguments, **env):
-    env = {**PACKAGE, "METS_RUN_DIR": "/nonexistent", **env}
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments], stdin=subprocess.DEVNULL,
-        env={**os.environ, **env}, timeout=300, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
 class Errors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.python = ready_python.ReadyPython(
+            **PACKAGE, METS_RUN_DIR="/nonexistent")
+        cls.addClassCleanup(cls.python.end)
+
     def raises(self, done, text):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(text, done.stderr.splitlines()[-1])
 
     def test_too_late(self):
-        self.raises(run(TOO_LATE), "RuntimeError: mets.tensorflow.enable(): "
-                    "TensorFlow has its devices already; call it before")
+        self.raises(self.python.run(TOO_LATE),
+                    "RuntimeError: mets.tensorflow.enable(): TensorFlow has its "
+                    "devices already; call it before")
 
     def test_another_plug_in(self):
         # TensorFlow itself must not load it: the variable comes afterwards.
         script = ("import os, tensorflow, mets.tensorflow\n"
                   "os.environ['TF_PLUGGABLE_DEVICE_LIBRARY_PATH'] = '/x/y.so'\n"
                   "mets.tensorflow.enable()\n")
-        self.raises(run(script), "another TensorFlow plug-in is there already, "
-                    "and METS works with none beside it: /x/y.so")
+        self.raises(self.python.run(script),
+                    "another TensorFlow plug-in is there already, and METS works "
+                    "with none beside it: /x/y.so")
 
     def test_another_version(self):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "libmets_tensorflow-1.15.so").touch()
-            done = run(ENABLE, "required", METS_LIBRARY_DIR=folder)
+            done = self.python.run(ENABLE, "required", METS_LIBRARY_DIR=folder)
             self.raises(done, "and METS is not built for it: there is no "
                         "libmets_tensorflow-")
             self.assertIn("only libmets_tensorflow-1.15.so", done.stderr)
 
     def test_no_daemon(self):
-        for done in (run(ENABLE, "required"), run(ENABLE, METS_REQUIRED="1")):
+        for done in (self.python.run(ENABLE, "required"),
+                     self.python.run(ENABLE, METS_REQUIRED="1")):
             self.raises(done, "METS: no metsd answers at /nonexistent/fd.sock")
 
     def test_without_a_daemon_tensorflow_goes_on_and_says_so(self):
-        done = run(ENABLE)
+        done = self.python.run(ENABLE)
         self.assertEqual(done.stdout.split("\n")[:2],
                          ["used: False", "sum: 256.0 None"])
         self.assertIn("fd.sock: No such file or directory", done.stderr)
         self.assertIn("TensorFlow goes on without METS", done.stderr)
 
     def test_disabled(self):
-        done = run(ENABLE, "required", METS_DISABLE="1")
+        done = self.python.run(ENABLE, "required", METS_DISABLE="1")
         self.assertEqual(done.stdout.split("\n")[:2],
                          ["used: False", "sum: 256.0 None"])
         self.assertEqual(done.returncode, 0)
@@ -144,7 +148,9 @@ class Package(unittest.TestCase):
             self.assertEqual(mets["sha"], stock["sha"])
             self.assertGreater(mets["live"], MIB)
             self.assertGreater(job["steps"], 40)
-            points = json.loads(run(SCALARS, folder).stdout)
+            points = json.loads(subprocess.run(
+                [sys.executable, "-c", SCALARS, folder], check=True,
+                stdout=subprocess.PIPE).stdout)
         steps = [step for step, _ in points["mets/resident_bytes"]]
         self.assertEqual(steps, list(range(4, 49, 4)))
         for name in ("resident_bytes", "swapped_bytes", "stall_seconds",

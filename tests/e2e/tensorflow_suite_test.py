@@ -17,6 +17,9 @@ import unittest
 import harness
 
 PROGRAMS = harness.ROOT / "tests" / "tf_allocator" / "workloads.py"
+sys.path.insert(0, str(PROGRAMS.parent))
+import ready_python
+
 PHANTOM = "METS_PHANTOM_EVICTION"
 POOL = 1 << 30
 # Looks at a tensor, by a view that it has kept, after ops have used it.
@@ -112,12 +115,39 @@ class Programs:
         self._process.wait()
 
 
-def run_all(job, *arguments, **env):
+RUN_PROGRAMS = f"""
+import sys
+sys.path.insert(0, {str(PROGRAMS.parent)!r})
+import workloads
+workloads.main()
+"""
+
+
+def setUpModule():
+    """Three processes that start programs: without METS, and two with it."""
+    global stock, pythons
+    stock = ready_python.ReadyPython(METS_DISABLE="1")
+    pythons = [ready_python.ReadyPython(
+        TF_PLUGGABLE_DEVICE_LIBRARY_PATH=str(
+            harness.BUILD / "lib" / "libmets_tensorflow.so"),
+        METS_REQUIRED="1") for _ in range(2)]
+    for python in stock, *pythons:
+        unittest.addModuleCleanup(python.end)
+
+
+def run(daemon, job, python, text, *arguments, **env):
+    """What a program prints."""
+    done = python.run(text, *arguments, METS_RUN_DIR=daemon.run_dir, METS_JOB=job,
+                      **env)
+    if done.returncode:
+        raise AssertionError(f"ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def run_all(*arguments, **env):
     """What a process that runs many programs prints."""
     with harness.Daemon(POOL) as daemon:
-        process = daemon.run(job, [sys.executable, PROGRAMS, *arguments], **env)
-        harness.finish(process, timeout=600)
-        return harness.text_of(process)
+        return run(daemon, "all", *arguments, **env)
 
 
 def run_alone(memory_of):
@@ -147,20 +177,12 @@ def run_alone(memory_of):
 
 def run_together(names, pool):
     """The results of programs that begin at once, each in a process of its own."""
-    with harness.Daemon(pool) as daemon:
-        both = [Programs(daemon, name) for name in names]
-        try:
-            for programs in both:
-                programs.wait_until_ready()
-            for name, programs in zip(names, both):
-                programs.begin(name)
-            found = [programs.result(name)
-                     for name, programs in zip(names, both)]
-            for programs in both:
-                programs.end()
-        finally:
-            for programs in both:
-                programs.kill()
+    with harness.Daemon(pool) as daemon, \
+            concurrent.futures.ThreadPoolExecutor() as at_once:
+        texts = at_once.map(
+            lambda name, python: run(daemon, name, python, RUN_PROGRAMS, name),
+            names, pythons)
+        found = [results(text)[name] for name, text in zip(names, texts)]
     for result in found:
         show(result, pool)
     return found
@@ -169,10 +191,7 @@ def run_together(names, pool):
 class Accesses(unittest.TestCase):
     def test_a_missed_access_is_served_and_reported(self):
         with harness.Daemon(POOL) as daemon:
-            job = daemon.run("misses", [sys.executable, "-c", MISSES],
-                             **{PHANTOM: "4KiB"})
-            harness.finish(job)
-        text = harness.text_of(job)
+            text = run(daemon, "misses", pythons[0], MISSES, **{PHANTOM: "4KiB"})
         self.assertIn("True\n", text)
         self.assertIn("and 1 accesses were missed", text)
         self.assertRegex(text, "1 missed: read of a buffer of 1 MiB, in no op "
@@ -180,10 +199,8 @@ class Accesses(unittest.TestCase):
 
     def test_what_cannot_be_brought_back_to_be_looked_at_is_an_error(self):
         with harness.Daemon(POOL) as daemon:
-            job = daemon.run("looks", [sys.executable, "-c", LOOKS_AT_TOO_MUCH],
-                             "--limit", "8MiB", METS_WAIT="1s")
-            harness.finish(job, timeout=120)
-        text = harness.text_of(job)
+            text = run(daemon, "looks", pythons[0], LOOKS_AT_TOO_MUCH,
+                       METS_LIMIT="8MiB", METS_WAIT="1s")
         self.assertIn("exhausted:", text)
         self.assertIn("the job is at its limit of 8 MiB", text)
         self.assertIn("True\n12.0\n", text)
@@ -194,11 +211,13 @@ class Suite(unittest.TestCase):
     def setUpClass(cls):
         # Where tensors are small, small ones count as large, too.
         with concurrent.futures.ThreadPoolExecutor() as at_once:
-            stock, *phantom = [
-                at_once.submit(run_all, "stock", METS_DISABLE="1"),
-                at_once.submit(run_all, "small", "--small", **{PHANTOM: "4KiB"}),
-                at_once.submit(run_all, "large", "--large", **{PHANTOM: "1MiB"})]
-            cls.stock = results(stock.result())
+            alone, *phantom = [
+                at_once.submit(run_all, stock, RUN_PROGRAMS),
+                at_once.submit(run_all, pythons[0], RUN_PROGRAMS, "--small",
+                               **{PHANTOM: "4KiB"}),
+                at_once.submit(run_all, pythons[1], RUN_PROGRAMS, "--large",
+                               **{PHANTOM: "1MiB"})]
+            cls.stock = results(alone.result())
             cls.text = "".join(text.result() for text in phantom)
         cls.phantom = results(cls.text)
 

@@ -14,22 +14,25 @@ import subprocess
 import sys
 import unittest
 
+import ready_python
+
 HERE = pathlib.Path(__file__).resolve().parent
 PLUGIN, FAKE = sys.argv[1:3]
 # Looks at a tensor, by a view that it has kept, after ops have used it.
 LOOKS_ANYWAY = {"views"}
 
 
+for variable in ("METS_DISABLE", "METS_REQUIRED"):
+    os.environ.pop(variable, None)
+os.environ.update(TF_PLUGGABLE_DEVICE_LIBRARY_PATH=PLUGIN, METS_LIBRARY=FAKE,
+                  TF_CPP_MIN_LOG_LEVEL="2")
+
+
 def run(command, **env):
     """Ends with (exit status, standard output, standard error)."""
-    full = {**os.environ, "TF_PLUGGABLE_DEVICE_LIBRARY_PATH": PLUGIN,
-            "METS_LIBRARY": FAKE, "TF_CPP_MIN_LOG_LEVEL": "2", **env}
-    for name in ("METS_DISABLE", "METS_REQUIRED"):
-        if name not in env:
-            full.pop(name, None)
-    done = subprocess.run([sys.executable, *command], env=full, timeout=900,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True)
+    done = subprocess.run([sys.executable, *command], timeout=900,
+                          env={**os.environ, **env}, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -38,10 +41,6 @@ def workloads(*names, **env):
     if code:
         raise AssertionError(f"ended with {code}:\n{err[-4000:]}")
     return {r["name"]: r for r in map(json.loads, out.splitlines())}
-
-
-def script(text, **env):
-    return run(["-c", text], **env)
 
 
 class Results(unittest.TestCase):
@@ -154,65 +153,75 @@ print(sorted(sums.items()))
 
 
 class Behaviour(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.python = ready_python.ReadyPython()
+        cls.addClassCleanup(cls.python.end)
+
+    def script(self, text, **env):
+        done = self.python.run(text, **env)
+        return done.returncode, done.stdout, done.stderr
+
     def test_a_full_device_raises_with_the_text_of_mets(self):
-        code, out, err = script(TOO_MUCH, FAKE_METS_POOL=str(8 << 20))
+        code, out, err = self.script(TOO_MUCH, FAKE_METS_POOL=str(8 << 20))
         self.assertEqual(code, 0, err)
         self.assertIn("exhausted:", out)
         self.assertIn("fake pool full: asked for 16777216", out)
         self.assertIn("256.0", out)
 
     def test_without_a_daemon_it_goes_on_and_says_so_once(self):
-        code, out, err = script(SMALL, FAKE_METS_OPEN="no metsd here")
+        code, out, err = self.script(SMALL, FAKE_METS_OPEN="no metsd here")
         self.assertEqual((code, out.strip()), (0, "1048576.0"), err)
         self.assertEqual(err.count("no metsd here"), 1)
         self.assertIn("goes on without METS", err)
 
     def test_without_a_daemon_it_stops_when_mets_is_required(self):
-        code, _, err = script(SMALL, FAKE_METS_OPEN="no metsd here",
-                              METS_REQUIRED="1")
+        code, _, err = self.script(SMALL, FAKE_METS_OPEN="no metsd here",
+                                   METS_REQUIRED="1")
         self.assertNotEqual(code, 0)
         self.assertIn("no metsd here (METS_REQUIRED is set)", err)
 
     def test_without_libmets_it_goes_on(self):
-        code, out, err = script(SMALL, METS_LIBRARY="/nonexistent.so")
+        code, out, err = self.script(SMALL, METS_LIBRARY="/nonexistent.so")
         self.assertEqual((code, out.strip()), (0, "1048576.0"), err)
         self.assertIn("cannot open libmets", err)
 
     def test_a_gpu_device_is_refused(self):
-        _, out, err = script(SMALL, FAKE_METS_KIND="cuda")
+        _, out, err = self.script(SMALL, FAKE_METS_KIND="cuda")
         self.assertEqual(out.strip(), "1048576.0")
         self.assertIn("needs a host device", err)
 
     def test_disabled_it_registers_nothing(self):
-        code, out, err = script(SMALL, METS_DISABLE="1",
-                                METS_LIBRARY="/nonexistent.so")
+        code, out, err = run(["-c", SMALL], METS_DISABLE="1",
+                             METS_LIBRARY="/nonexistent.so")
         self.assertEqual((code, out.strip()), (0, "1048576.0"), err)
         self.assertNotIn("METS", err)
 
     def test_another_tensorflow_is_told_in_one_line(self):
-        code, _, err = script("import ctypes, sys\nctypes.CDLL(%r)" % PLUGIN)
+        code, _, err = run(["-c", f"import ctypes\nctypes.CDLL({PLUGIN!r})"])
         self.assertEqual(code, 0)
         self.assertIn("no TensorFlow is loaded", err)
 
     def test_python_reads_the_numbers(self):
-        code, out, err = script(STATS)
+        code, out, err = self.script(STATS)
         self.assertEqual((code, out.strip()), (0, "True"), err)
 
     def test_what_a_queue_keeps_is_held_while_it_does(self):
-        code, out, err = script(KEPT)
+        code, out, err = self.script(KEPT)
         self.assertEqual((code, out.strip()), (0, "0 4 0 5.0"), err)
 
     def test_variables_are_held_while_python_has_views_of_them(self):
-        code, out, err = script(LOOKED_AT, FAKE_METS_EVICT="1")
+        code, out, err = self.script(LOOKED_AT, FAKE_METS_EVICT="1")
         self.assertEqual((code, out.strip()), (0, "28.0 4 0; 28.0 32 32 0"), err)
 
     def test_a_forked_child_does_not_disturb(self):
-        code, out, err = script(FORK)
+        code, out, err = self.script(FORK)
         self.assertEqual((code, out.strip()), (0, "0 1048576.0"), err)
 
     def test_threads_run_at_once(self):
-        stock = script(THREADS, METS_DISABLE="1")
-        mets = script(THREADS, FAKE_METS_EVICT="1", FAKE_METS_THRESHOLD="4096")
+        stock = run(["-c", THREADS], METS_DISABLE="1")
+        mets = self.script(THREADS, FAKE_METS_EVICT="1",
+                           FAKE_METS_THRESHOLD="4096")
         self.assertEqual(mets[0], 0, mets[2])
         self.assertEqual(mets[1], stock[1])
 
