@@ -37,6 +37,7 @@ function(mets_set_test_properties name)
   set(supp ${CMAKE_SOURCE_DIR}/tests/sanitizers)
   set_tests_properties(${name} PROPERTIES
     LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
+    COST ${T_TIMEOUT}  # Long ones begin first, and end beside short ones.
     ENVIRONMENT "TSAN_OPTIONS=suppressions=${supp}/tsan.supp;${T_ENVIRONMENT}")
 endfunction()
 
