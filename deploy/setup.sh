@@ -63,6 +63,14 @@ sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null &&
   die "no Python 3.10 to 3.13 with the venv module found"
 }
 
+# Installs Python packages into it, and compiles them on all processors: pip would
+# on one.
+pip_install() {
+  "$VENV/bin/pip" install -q --disable-pip-version-check --no-compile "$@"
+  "$VENV/bin/python" -m compileall -q -j 0 "$VENV/lib" > /dev/null ||
+    true  # Some packages have templates of programs.
+}
+
 # A virtual environment with TensorFlow and scikit-learn.
 setup_venv() {
   local want="${PYTHON_PACKAGES[*]}"
@@ -72,7 +80,7 @@ setup_venv() {
   python=$(find_python)
   rm -rf "$VENV"
   "$python" -m venv "$VENV"
-  "$VENV/bin/pip" install -q --disable-pip-version-check "${PYTHON_PACKAGES[@]}"
+  pip_install "${PYTHON_PACKAGES[@]}"
   echo "$want" > "$VENV/mets-packages"
 }
 
@@ -81,7 +89,7 @@ setup_test_packages() {
   local want="${TEST_PYTHON_PACKAGES[*]}"
   [ "$(cat "$VENV/mets-test-packages" 2> /dev/null)" = "$want" ] && return
   say "installing into $VENV: $want"
-  "$VENV/bin/pip" install -q --disable-pip-version-check "${TEST_PYTHON_PACKAGES[@]}"
+  pip_install "${TEST_PYTHON_PACKAGES[@]}"
   echo "$want" > "$VENV/mets-test-packages"
 }
 
