@@ -174,15 +174,15 @@ absl::Status CheckBuffers(const State& state) {
   }
   size_t unordered = 0;
   for (const auto& [id, slot] : state.swap.slots()) {
-    const auto owner = state.sessions.all().find(slot.owner.session);
+    const auto owner = state.sessions.all().find(slot->owner.session);
     if (owner == state.sessions.all().end()) {
       return Broken("slot ", id.value(), " has no session");
     }
-    const Holding& holding = owner->second.holdings[slot.owner.device];
-    if (!slot.owner.buffer.ok() && holding.plan.slots.count(id) == 0) {
+    const Holding& holding = owner->second.holdings[slot->owner.device];
+    if (!slot->owner.buffer.ok() && holding.plan.slots.count(id) == 0) {
       return Broken("slot ", id.value(), " is neither a buffer's nor a plan's");
     }
-    unordered += slot.state != SlotState::kOrdered;
+    unordered += slot->state != SlotState::kOrdered;
   }
   if (unordered > owned) {
     return Broken(unordered, " slots in use, ", owned, " buffers own one");

@@ -105,7 +105,7 @@ KeptState KeptOf(const State& state) {
     }
   }
   for (const auto& [id, slot] : state.swap.slots()) {
-    kept.Apply(KeptSlot{slot.slot, slot.owner.session, slot.owner.device});
+    kept.Apply(KeptSlot{slot->slot, slot->owner.session, slot->owner.device});
   }
   kept.ids = {state.sessions.last(),    state.chunk_ids.last(),
               state.swap.last_extent(), state.swap.last_slot(),

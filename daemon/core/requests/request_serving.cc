@@ -77,6 +77,7 @@ void RequestServer::ServeOne(size_t index, Request& request, bool* blocked) {
 }
 
 void RequestServer::YieldToken(Device& device) {
+  if (!device.overdraft.held()) return;
   const OpOfSession holder = device.overdraft.holder();
   std::vector<Request*> waiting = device.queue.Waiting(OpOfSession());
   const bool wanted =

@@ -22,14 +22,14 @@ void OrderBook::Remove(OrderId id) {
   auto it = orders_.find(id);
   if (it == orders_.end()) return;
   auto of_session = by_session_.find(it->second.session);
-  std::vector<Order*>& orders = of_session->second;
+  Orders& orders = of_session->second;
   orders.erase(std::find(orders.begin(), orders.end(), &it->second));
   if (orders.empty()) by_session_.erase(of_session);
   orders_.erase(it);
 }
 
-const std::vector<Order*>& OrderBook::OfSession(SessionId session) const {
-  static const auto& none = *new std::vector<Order*>();
+const OrderBook::Orders& OrderBook::OfSession(SessionId session) const {
+  static const auto& none = *new Orders();
   auto it = by_session_.find(session);
   return it == by_session_.end() ? none : it->second;
 }
@@ -91,7 +91,7 @@ std::vector<SessionId> OrderBook::MarkLate(absl::Time now) {
 }
 
 bool OrderBook::HasLate(SessionId session) const {
-  const std::vector<Order*>& orders = OfSession(session);
+  const Orders& orders = OfSession(session);
   return std::any_of(orders.begin(), orders.end(),
                      [](const Order* order) { return order->late; });
 }

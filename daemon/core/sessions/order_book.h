@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
@@ -72,11 +74,12 @@ class OrderBook {
   const std::map<OrderId, Order>& all() const { return orders_; }
 
  private:
-  const std::vector<Order*>& OfSession(SessionId session) const;
+  using Orders = absl::InlinedVector<Order*, 2>;  // Mostly there is one.
+  const Orders& OfSession(SessionId session) const;
 
   IdCounter<OrderId> ids_;
   std::map<OrderId, Order> orders_;
-  std::map<SessionId, std::vector<Order*>> by_session_;  // Ascending by id.
+  absl::btree_map<SessionId, Orders> by_session_;  // Each ascending by id.
 };
 
 }  // namespace mets::core

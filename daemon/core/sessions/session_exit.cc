@@ -88,7 +88,7 @@ void EndSession(State& state, Retirement& retirement, Session& session) {
   }
   std::vector<SlotId> slots;
   for (const auto& [slot, entry] : state.swap.slots()) {
-    if (entry.owner.session == id) slots.push_back(slot);
+    if (entry->owner.session == id) slots.push_back(slot);
   }
   for (SlotId slot : slots) state.swap.Free(slot);
   const Job& job = *session.job;  // It outlives its last session.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
@@ -94,7 +95,7 @@ struct Session {
   std::vector<Holding> holdings;  // By device.
   std::vector<Snapshot> parts;    // Of the snapshot, so far.
   // Extents whose descriptors it has; false: sent, but perhaps lost.
-  std::map<ExtentId, bool> extents;
+  absl::btree_map<ExtentId, bool> extents;
   uint64_t extents_seen = 0;  // SwapBook::ready_count when it got all.
   KeptSession told;           // As the last change of it said.
 

@@ -199,7 +199,7 @@ void SnapshotIntake::ReplaceBuffers(Session& session, size_t index,
   std::vector<SlotId> unnamed;
   for (const auto& [id, slot] : state_.swap.slots()) {
     // A slot that its buffer gave back while it was applied is gone already.
-    if (slot.owner.session == session.id && slot.owner.device == index &&
+    if (slot->owner.session == session.id && slot->owner.device == index &&
         named.count(id) == 0) {
       unnamed.push_back(id);
     }

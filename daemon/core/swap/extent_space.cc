@@ -21,13 +21,13 @@ ExtentSpace::ExtentSpace(Bytes size) : size_(size), free_(size) {
 std::optional<Bytes> ExtentSpace::TakeWhole(Bytes size) {
   if (free_ < size) return std::nullopt;
   if (aside_.size < size) {
-    PutAside();
-    auto fit = by_size_.lower_bound({std::max(size, kAside), Bytes()});
-    if (fit == by_size_.end()) fit = by_size_.lower_bound({size, Bytes()});
-    if (fit == by_size_.end()) return std::nullopt;
-    const auto range = ranges_.find(fit->second);
-    aside_ = {range->first, range->second};
+    const auto large = by_size_.lower_bound({std::max(size, kAside), Bytes()});
+    if (large == by_size_.end()) return TakeFit(size);
+    const auto range = ranges_.find(large->second);
+    const Part part{range->first, range->second};
     Remove(range);
+    PutAside();
+    aside_ = part;
   }
   const Bytes offset = aside_.offset;
   aside_.offset += size;
@@ -35,6 +35,17 @@ std::optional<Bytes> ExtentSpace::TakeWhole(Bytes size) {
   free_ -= size;
   ++takes_;
   return offset;
+}
+
+std::optional<Bytes> ExtentSpace::TakeFit(Bytes size) {
+  auto fit = by_size_.lower_bound({size, Bytes()});
+  if (fit == by_size_.end()) {
+    // Together with its neighbours, what is set aside may do.
+    PutAside();
+    fit = by_size_.lower_bound({size, Bytes()});
+    if (fit == by_size_.end()) return std::nullopt;
+  }
+  return TakeFrom(ranges_.find(fit->second), size).offset;
 }
 
 void ExtentSpace::PutAside() {

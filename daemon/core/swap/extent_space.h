@@ -47,6 +47,8 @@ class ExtentSpace {
 
   void Add(Bytes offset, Bytes size);
   Ranges::iterator Remove(Ranges::iterator range);
+  // Best fit, where no range is large enough to be set aside.
+  std::optional<Bytes> TakeFit(Bytes size);
   Part TakeFrom(Ranges::iterator range, Bytes size);
   void PutAside();
 

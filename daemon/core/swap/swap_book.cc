@@ -117,7 +117,10 @@ bool SwapBook::TakeOver(const KeptSlot& kept, DomainId domain) {
   entry.domain = domain;
   entry.owner = {kept.session, kept.device, BufferId()};
   Count(entry) += entry.size;
-  const bool added = slots_.emplace(kept.slot.id, std::move(entry)).second;
+  const bool added =
+      slots_
+          .emplace(kept.slot.id, std::make_unique<SlotEntry>(std::move(entry)))
+          .second;
   METS_CHECK(added) << "slot " << kept.slot.id << " exists";
   return true;
 }
@@ -143,7 +146,8 @@ std::optional<SlotId> SwapBook::Allocate(DomainId domain, Bytes size,
   entry.owner = owner;
   Count(entry) += size;
   Note(KeptSlot{entry.slot, owner.session, owner.device});
-  slots_.emplace(id, std::move(entry));
+  slots_.emplace_hint(slots_.end(), id,
+                      std::make_unique<SlotEntry>(std::move(entry)));
   return id;
 }
 
@@ -196,7 +200,7 @@ Bytes& SwapBook::Count(const SlotEntry& entry) {
 SlotEntry& SwapBook::GetSlot(SlotId id) {
   auto it = slots_.find(id);
   METS_CHECK(it != slots_.end()) << "no slot " << id;
-  return it->second;
+  return *it->second;
 }
 
 void SwapBook::Free(SlotId id) {
@@ -209,9 +213,7 @@ void SwapBook::Free(SlotId id) {
 }
 
 void SwapBook::SetBuffer(SlotId id, BufferId buffer) {
-  auto it = slots_.find(id);
-  METS_CHECK(it != slots_.end()) << "no slot " << id;
-  it->second.owner.buffer = buffer;
+  GetSlot(id).owner.buffer = buffer;
 }
 
 void SwapBook::SetState(SlotId id, SlotState state) {
@@ -255,7 +257,7 @@ Bytes SwapBook::CleanBytes(DomainId domain) const {
 
 const SlotEntry* SwapBook::Find(SlotId id) const {
   auto it = slots_.find(id);
-  return it == slots_.end() ? nullptr : &it->second;
+  return it == slots_.end() ? nullptr : it->second.get();
 }
 
 Bytes SwapBook::bytes(size_t device, SlotState state) const {
@@ -266,7 +268,8 @@ Bytes SwapBook::bytes(size_t device, SlotState state) const {
 absl::Status SwapBook::Check() const {
   std::map<ExtentId, Bytes> used;
   std::vector<std::array<Bytes, kSlotStates>> sums(bytes_.size());
-  for (const auto& [id, entry] : slots_) {
+  for (const auto& [id, slot] : slots_) {
+    const SlotEntry& entry = *slot;
     Bytes sum;
     for (const SlotPiece& piece : entry.slot.pieces) {
       sum += piece.size;
@@ -306,7 +309,8 @@ absl::Status SwapBook::Check() const {
 absl::Status SwapBook::CheckClean() const {
   size_t clean = 0;
   std::map<DomainId, Bytes> sums;
-  for (const auto& [id, entry] : slots_) {
+  for (const auto& [id, slot] : slots_) {
+    const SlotEntry& entry = *slot;
     if (entry.state != SlotState::kClean) continue;
     ++clean;
     sums[entry.domain] += entry.size;

@@ -4,12 +4,13 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/node_hash_map.h"
+#include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
@@ -119,8 +120,9 @@ class SwapBook {
   Bytes CleanBytes(DomainId domain) const;
   // Null when there is no such slot. Valid until it is freed.
   const SlotEntry* Find(SlotId id) const;
-  // In no particular order.
-  using Slots = absl::node_hash_map<SlotId, SlotEntry>;
+  // Ascending by id. A hash table would be found in faster, but a decision
+  // that makes it grow would take as long as a thousand others.
+  using Slots = absl::btree_map<SlotId, std::unique_ptr<SlotEntry>>;
   const Slots& slots() const { return slots_; }
 
   // Bytes of a device's slots in a state.

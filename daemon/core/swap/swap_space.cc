@@ -146,8 +146,8 @@ void SwapSpace::ForgetClean(SlotId slot) {
 bool SwapSpace::TakeFromOthers(const SwapWish& wish, Bytes left) {
   std::set<ExtentId> needed;
   for (const auto& [id, entry] : state_.swap.slots()) {
-    if (entry.state == SlotState::kClean) continue;
-    for (const SlotPiece& piece : entry.slot.pieces) {
+    if (entry->state == SlotState::kClean) continue;
+    for (const SlotPiece& piece : entry->slot.pieces) {
       needed.insert(piece.extent);
     }
   }
@@ -180,7 +180,7 @@ bool SwapSpace::TakeFromOthers(const SwapWish& wish, Bytes left) {
 void SwapSpace::ForgetCleanIn(ExtentId extent) {
   std::vector<SlotId> slots;
   for (const auto& [id, entry] : state_.swap.slots()) {
-    for (const SlotPiece& piece : entry.slot.pieces) {
+    for (const SlotPiece& piece : entry->slot.pieces) {
       if (piece.extent != extent) continue;
       slots.push_back(id);
       break;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/core/moves/paced_moves.h"
+#include "daemon/core/victims/fetch_victims.h"
 
 namespace mets::core {
 namespace {
@@ -19,6 +20,10 @@ EvictCause CauseOf(const ReclaimGoal& goal) {
   if (goal.commanded) return EvictCause::kCommand;
   if (goal.only == nullptr) return EvictCause::kRequest;
   return goal.only == goal.requester ? EvictCause::kLimit : EvictCause::kTurn;
+}
+
+Bytes SpareBytes(const ReclaimGoal& goal) {
+  return Bytes((goal.bytes.count() + 1) / 2);
 }
 
 }  // namespace
@@ -39,56 +44,87 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
   victims.DropHeads(walk.stale());
   victims.Thaw(state_.now);
   if (round.chosen < goal.bytes) NoteSessions(goal, &round);
-  for (auto& [id, share] : round.shares) Issue(goal, share);
+  std::sort(round.shares.begin(), round.shares.end(),
+            [](const Share& a, const Share& b) {
+              return a.session->id < b.session->id;
+            });
+  for (Share& share : round.shares) Issue(goal, share);
   GrowSwap(goal, round);
   NoteObstacle(goal, round);
   return std::min(round.chosen, goal.bytes);
 }
 
 void Evictor::Gather(const ReclaimGoal& goal, VictimWalk* walk, Round* round) {
-  Candidate candidate;
   while (!Enough(goal, *round)) {
     if (round->chosen >= goal.bytes && !round->only_spares) {
       round->only_spares = true;
       std::vector<SessionId> sessions;
-      for (const auto& [id, share] : round->shares) sessions.push_back(id);
+      for (const Share& share : round->shares) {
+        sessions.push_back(share.session->id);
+      }
       walk->KeepOnly(std::move(sessions));
     }
-    if (!walk->Next(&candidate)) break;
-    Choose(candidate, goal, walk, round);
+    VictimWalk::Candidates candidates;
+    if (round->only_spares) {
+      walk->Take(SpareBytes(goal) - round->spare,
+                 kFewestSpares - std::min(kFewestSpares, round->spares),
+                 &candidates);
+    } else {
+      walk->Take(goal.bytes - round->chosen, 0, &candidates);
+    }
+    if (candidates.empty()) break;
+    FetchVictims(state_, goal.device, candidates);
+    for (const Candidate& candidate : candidates) {
+      if (!walk->HasLeft(*candidate.group))
+        Choose(candidate, goal, walk, round);
+    }
   }
 }
 
 bool Evictor::Enough(const ReclaimGoal& goal, const Round& round) const {
-  return round.chosen >= goal.bytes && round.spare * 2 >= goal.bytes &&
+  return round.chosen >= goal.bytes && round.spare >= SpareBytes(goal) &&
          round.spares >= kFewestSpares;
+}
+
+Evictor::Share* Evictor::FindShare(Round& round, SessionId session) {
+  const auto share =
+      std::find_if(round.shares.begin(), round.shares.end(),
+                   [&](const Share& s) { return s.session->id == session; });
+  return share == round.shares.end() ? nullptr : &*share;
+}
+
+Bytes& Evictor::TakableOf(const Job& job, const ReclaimGoal& goal,
+                          Round* round) const {
+  for (auto& [known, bytes] : round->takable) {
+    if (known == &job) return bytes;
+  }
+  return round->takable.emplace_back(&job, Takable(state_, job, goal)).second;
 }
 
 Bytes Evictor::Allowance(const Session& session, const ReclaimGoal& goal,
                          Round* round) const {
-  auto [it, first] = round->takable.try_emplace(session.job);
-  if (first) it->second = Takable(state_, *session.job, goal);
-  auto share = round->shares.find(session.id);
-  const bool named = share != round->shares.end();
-  if (named && share->second.buffers.size() >= kMostCandidates) return Bytes();
+  const Share* share = FindShare(*round, session.id);
+  if (share != nullptr && share->buffers.size() >= kMostCandidates) {
+    return Bytes();
+  }
   // A client cannot give more than it has, whatever it says.
   const Bytes has = session.holdings[goal.device].own() -
-                    (named ? share->second.named : Bytes());
-  return std::min(it->second, has);
+                    (share != nullptr ? share->named : Bytes());
+  return std::min(TakableOf(*session.job, goal, round), has);
 }
 
 void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
                      VictimWalk* walk, Round* round) {
-  const Session& session = *candidate.owner->session;
-  const Bytes size = candidate.buffer->size;
+  const Session& session = candidate.session();
+  const Bytes size = candidate.size;
   const Bytes allowance = Allowance(session, goal, round);
   if (allowance < size) {
-    round->is_protected |=
-        !session.job->guarantee.is_zero() && round->takable[session.job] < size;
+    round->is_protected |= !session.job->guarantee.is_zero() &&
+                           TakableOf(*session.job, goal, round) < size;
     if (allowance.is_zero()) {
-      walk->LeaveSession();
-    } else if (allowance < candidate.kind.smallest()) {
-      walk->LeaveGroup();
+      walk->LeaveSession(session.id);
+    } else if (allowance < candidate.kind().smallest()) {
+      walk->LeaveGroup(*candidate.group);
     }
     return;
   }
@@ -99,7 +135,7 @@ void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
 
 bool Evictor::LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
                         VictimWalk* walk, Round* round) {
-  const Session& session = *candidate.owner->session;
+  const Session& session = candidate.session();
   Buffer& buffer = *candidate.buffer;
   auto lack = round->lacks.find(session.domain);
   // Where one did not fit, no larger one does.
@@ -117,25 +153,27 @@ bool Evictor::LacksSwap(const Candidate& candidate, const ReclaimGoal& goal,
   if (!round->only_spares) {
     wished = Postpone(session, buffer.size, round) >= goal.bytes * 2;
   }
-  if (wished && !candidate.kind.clean &&
-      round->lacks[session.domain] <= candidate.kind.smallest()) {
-    walk->LeaveGroup();
+  if (wished && !candidate.kind().clean &&
+      round->lacks[session.domain] <= candidate.kind().smallest()) {
+    walk->LeaveGroup(*candidate.group);
   }
   return true;
 }
 
 void Evictor::Take(const Candidate& candidate, const ReclaimGoal& goal,
                    bool reused, Round* round) {
-  const Bytes size = candidate.buffer->size;
-  Share& share = round->shares[candidate.owner->session->id];
-  if (share.session == nullptr) {
-    share.session = state_.sessions.Find(candidate.owner->session->id);
-    share.owner = candidate.owner;
+  const Bytes size = candidate.size;
+  Share* found = FindShare(*round, candidate.session().id);
+  if (found == nullptr) {
+    found = &round->shares.emplace_back();
+    found->session = state_.sessions.Find(candidate.session().id);
+    found->owner = &candidate.owner();
   }
+  Share& share = *found;
   share.named += size;
   share.buffers.push_back({candidate.buffer, reused});
   // Spares count as well: the client may have to take them instead.
-  round->takable[share.session->job] -= size;
+  TakableOf(*share.session->job, goal, round) -= size;
   if (round->only_spares) {
     round->spare += size;
     ++round->spares;
@@ -182,7 +220,7 @@ void Evictor::GrowSwap(const ReclaimGoal& goal, const Round& round) {
     }
     if (swap_.Grow(wish, may_take)) may_take = false;
   }
-  for (const auto& [id, share] : round.shares) {
+  for (const Share& share : round.shares) {
     const DomainId domain = share.session->domain;
     if (SlotsCome(goal, {domain, share.named, share.named})) continue;
     swap_.KeepHeadroom(domain);

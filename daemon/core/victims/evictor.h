@@ -3,6 +3,7 @@
 #define METS_DAEMON_CORE_VICTIMS_EVICTOR_H_
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -52,12 +53,13 @@ class Evictor {
     Bytes chosen;  // Without spares.
     Bytes spare;
     size_t spares = 0;
-    std::map<SessionId, Share> shares;
+    // Few, like `takable`: looked through, they cost less than maps.
+    absl::InlinedVector<Share, 4> shares;
     // Domains that lack swap space, that of the best candidate first.
     std::vector<SwapWish> postponed;
     // Sizes for which domains had no slot.
     std::map<DomainId, Bytes> lacks;
-    std::map<const Job*, Bytes> takable;
+    absl::InlinedVector<std::pair<const Job*, Bytes>, 4> takable;
     bool only_spares = false;
     bool is_protected = false;
     bool silent = false;
@@ -69,6 +71,9 @@ class Evictor {
   // Says what is not to be looked at again by leaving it.
   void Choose(const Candidate& candidate, const ReclaimGoal& goal,
               VictimWalk* walk, Round* round);
+  static Share* FindShare(Round& round, SessionId session);
+  // What may be taken from the job yet.
+  Bytes& TakableOf(const Job& job, const ReclaimGoal& goal, Round* round) const;
   // The most that the session may lose yet.
   Bytes Allowance(const Session& session, const ReclaimGoal& goal,
                   Round* round) const;

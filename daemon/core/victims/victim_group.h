@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
@@ -54,17 +55,19 @@ struct VictimHead {
   Bytes size;
   SessionId session;
   BufferId buffer;
-  const Buffer* at = nullptr;  // The buffer.
+  Buffer* at = nullptr;  // The buffer.
   VictimGroup* group = nullptr;
   const VictimOwner* owner = nullptr;
   absl::Time last_use, next_use;
 
+  // Whether `b` is the better one.
   friend bool operator<(const VictimHead& a, const VictimHead& b) {
-    return std::tie(b.key, b.size, a.session, a.buffer) <
-           std::tie(a.key, a.size, b.session, b.buffer);
+    return std::tie(a.key, a.size, b.session, b.buffer) <
+           std::tie(b.key, b.size, a.session, a.buffer);
   }
 };
-using VictimHeads = std::set<VictimHead>;
+// The best last. Sessions are few, and a walk reads one after the other.
+using VictimHeads = std::vector<VictimHead>;
 
 // Which heads are compared with each other by Key.
 struct VictimHeadsKey {
@@ -116,7 +119,7 @@ struct VictimGroup {
   // Where its head stands, if it has one.
   bool has_head = false;
   AllVictimHeads::iterator heads;
-  VictimHeads::iterator head;
+  VictimHead head;
 };
 
 // Where a buffer stands in the index; only VictimIndex changes it.

@@ -1,6 +1,7 @@
 #include "daemon/core/victims/victim_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -212,12 +213,16 @@ void VictimIndex::PlaceHead(VictimGroup& group) {
   const auto [it, added] = heads_.try_emplace(key);
   VictimHeadSet& set = it->second;
   group.heads = it;
-  group.head = set.heads.insert(head).first;
+  group.head = head;
   group.has_head = true;
+  const auto behind =
+      std::upper_bound(set.heads.begin(), set.heads.end(), head);
+  const bool first = behind == set.heads.end();
+  set.heads.insert(behind, head);
   if (added) {
     set.best = best_.size();
     best_.push_back({key, &set, head});
-  } else if (group.head == set.heads.begin()) {
+  } else if (first) {
     best_[set.best].head = head;
   }
 }
@@ -226,16 +231,25 @@ void VictimIndex::DropHead(VictimGroup& group) {
   if (!group.has_head) return;
   group.has_head = false;
   VictimHeadSet& set = group.heads->second;
-  const bool first = group.head == set.heads.begin();
-  set.heads.erase(group.head);
+  const auto head = Find(group);
+  const bool first = std::next(head) == set.heads.end();
+  set.heads.erase(head);
   if (set.heads.empty()) {
     best_[set.best] = best_.back();
     best_[set.best].set->best = set.best;
     best_.pop_back();
     heads_.erase(group.heads);
   } else if (first) {
-    best_[set.best].head = *set.heads.begin();
+    best_[set.best].head = set.heads.back();
   }
+}
+
+VictimHeads::iterator VictimIndex::Find(VictimGroup& group) {
+  VictimHeads& heads = group.heads->second.heads;
+  const auto at = std::lower_bound(heads.begin(), heads.end(), group.head);
+  METS_CHECK(at != heads.end() && at->group == &group)
+      << "a group's head is not where it should be";
+  return at;
 }
 
 void VictimIndex::DropHeads(absl::Span<VictimGroup* const> groups) {
@@ -257,10 +271,13 @@ absl::Status VictimIndex::Check() const {
       ++heads;
       VictimHead head;
       auto it = heads_.find(WhereHead(group, &head));
-      if (it == heads_.end() || it != group.heads ||
-          it->second.heads.count(head) == 0 || group.head->group != &group ||
-          group.head->last_use != head.last_use ||
-          group.head->next_use != head.next_use) {
+      if (it == heads_.end() || it != group.heads) {
+        return Broken(member.owner, "a head is in a wrong set");
+      }
+      const VictimHeads& heads = it->second.heads;
+      const auto at = std::lower_bound(heads.begin(), heads.end(), head);
+      if (at == heads.end() || at->group != &group || at->at != head.at ||
+          at->last_use != head.last_use || at->next_use != head.next_use) {
         return Broken(member.owner, "a head is not where it should be");
       }
     }
@@ -269,7 +286,7 @@ absl::Status VictimIndex::Check() const {
     heads -= set.heads.size();
     if (set.heads.empty() || set.best >= best_.size() ||
         best_[set.best].set != &set ||
-        best_[set.best].head.group != set.heads.begin()->group) {
+        best_[set.best].head.group != set.heads.back().group) {
       return absl::InternalError("the best of a set is not its first");
     }
   }

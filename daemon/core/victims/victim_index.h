@@ -109,6 +109,8 @@ class VictimIndex {
   void Take(const Session& session, Buffer& buffer);
   void PlaceHead(VictimGroup& group);
   void DropHead(VictimGroup& group);
+  // Where its head stands in its set.
+  static VictimHeads::iterator Find(VictimGroup& group);
   VictimHeadsKey WhereHead(const VictimGroup& group, VictimHead* head) const;
 
   const VictimPolicy& policy_;

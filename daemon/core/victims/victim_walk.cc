@@ -4,18 +4,13 @@
 #include <tuple>
 #include <utility>
 
+#include "daemon/core/victims/fetch.h"
+
 namespace mets::core {
 namespace {
 
 // How many of the best heads are fetched ahead.
 constexpr size_t kFetched = 8;
-
-// A decision is short, and most of what it touches lies in no cache: what it
-// will probably touch is fetched ahead.
-void Fetch(const void* at, size_t bytes) {
-  const char* line = static_cast<const char*>(at);
-  for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(line + i);
-}
 
 }  // namespace
 
@@ -34,14 +29,14 @@ VictimWalk::VictimWalk(VictimIndex& index, absl::Time now, int priority)
   }
   std::make_heap(sources_.begin(), sources_.end());
   for (size_t i = 0; i < std::min(sources_.size(), kFetched); ++i) {
-    Fetch(sources_[i]);
+    FetchHead(*sources_[i].head);
   }
 }
 
-void VictimWalk::Fetch(const Source& source) {
-  core::Fetch(source.group, sizeof(VictimGroup));
-  core::Fetch(source.at, sizeof(Buffer));
-  core::Fetch(source.owner, sizeof(VictimOwner));
+void VictimWalk::FetchHead(const VictimHead& head) {
+  Fetch(*head.group);
+  Fetch(*head.at);
+  Fetch(*head.owner);
 }
 
 void VictimWalk::Push(const Source& source) {
@@ -70,19 +65,19 @@ VictimWalk::Source VictimWalk::SourceOf(const VictimHeadsKey& key,
   source.session = head.session;
   source.buffer = head.buffer;
   source.group = head.group;
-  source.owner = head.owner;
   source.at = head.at;
-  source.is_head = true;
+  source.head = &head;
   return source;
 }
 
-void VictimWalk::PushNextHead(const VictimGroup& group) {
-  const auto next = std::next(group.head);
-  if (next != group.heads->second.heads.end()) {
-    const Source source = SourceOf(group.heads->first, *next);
-    Fetch(source);
-    Push(source);
-  }
+void VictimWalk::PushNextHead() {
+  const auto& [key, set] = *last_.group->heads;
+  const size_t better = last_.better + 1;
+  if (better == set.heads.size()) return;
+  Source next = SourceOf(key, *(set.heads.rbegin() + better));
+  next.better = better;
+  FetchHead(*next.head);
+  Push(next);
 }
 
 void VictimWalk::PushEntry(VictimGroup& group,
@@ -96,10 +91,9 @@ void VictimWalk::PushEntry(VictimGroup& group,
   source.session = group.owner->session->id;
   source.buffer = entry->id;
   source.group = &group;
-  source.owner = group.owner;
   source.at = entry->buffer;
   source.entry = entry;
-  core::Fetch(source.at, sizeof(Buffer));
+  Fetch(*source.at);
   Push(source);
 }
 
@@ -115,11 +109,32 @@ void VictimWalk::PushGroups(SessionId session) {
   }
 }
 
+// What GoOn looks at once the next best is the last one, which takes two reads,
+// one after the other.
+void VictimWalk::FetchBehind() {
+  for (size_t i = 1; i < std::min<size_t>(sources_.size(), 3); ++i) {
+    const Source& soon = sources_[i];
+    if (soon.head == nullptr) continue;
+    Fetch(soon.group->heads->second);
+    Fetch(*soon.group->entries.begin());
+  }
+  if (sources_.empty()) return;
+  const Source& next = sources_[0];
+  auto entry = next.entry;
+  if (next.head != nullptr) {
+    const VictimHeads& heads = next.group->heads->second.heads;
+    if (next.better + 1 < heads.size()) {
+      Fetch(*(heads.rbegin() + next.better + 1));
+    }
+    entry = next.group->entries.begin();
+  }
+  if (++entry != next.group->entries.end()) Fetch(*entry);
+}
+
 void VictimWalk::GoOn() {
   if (last_.group == nullptr) return;
-  if (last_.is_head) PushNextHead(*last_.group);
-  if (!leave_group_) PushEntry(*last_.group, std::next(last_.entry));
-  leave_group_ = false;
+  if (last_.head != nullptr) PushNextHead();
+  if (opens_last_) PushEntry(*last_.group, std::next(last_.entry));
   last_ = Source();
 }
 
@@ -135,28 +150,42 @@ bool VictimWalk::Next(Candidate* candidate) {
     sources_.pop_back();
     const bool stale = !last_.group->owner->offers(last_.group->kind);
     if (stale) stale_.push_back(last_.group);
-    leave_group_ = stale || std::find(left_.begin(), left_.end(),
-                                      last_.session) != left_.end();
-    if (leave_group_) continue;
-    if (last_.is_head) {
+    opens_last_ = !stale && !HasLeft(*last_.group);
+    if (!opens_last_) continue;
+    FetchBehind();
+    *candidate = {last_.group, last_.at, last_.size};
+    if (last_.head != nullptr) {
       last_.entry = last_.group->entries.begin();
+      Fetch(*last_.entry);
       opened_.push_back(last_.group);
     }
-    *candidate = {last_.group->owner, last_.entry->buffer, last_.group->kind};
     return true;
   }
 }
 
-void VictimWalk::LeaveSession() {
-  left_.push_back(last_.session);
-  leave_group_ = true;
+void VictimWalk::Take(Bytes bytes, size_t count, Candidates* candidates) {
+  Candidate candidate;
+  while (bytes > Bytes() || candidates->size() < count) {
+    if (!Next(&candidate)) return;
+    bytes -= candidate.size;
+    candidates->push_back(candidate);
+  }
+}
+
+bool VictimWalk::HasLeft(const VictimGroup& group) const {
+  if (left_.empty() && left_groups_.empty()) return false;
+  return std::find(left_.begin(), left_.end(), group.owner->session->id) !=
+             left_.end() ||
+         std::find(left_groups_.begin(), left_groups_.end(), &group) !=
+             left_groups_.end();
 }
 
 void VictimWalk::KeepOnly(std::vector<SessionId> sessions) {
-  last_.is_head = false;
+  last_.head = nullptr;
   const auto leave = [&](const Source& source) {
-    return source.is_head || std::find(sessions.begin(), sessions.end(),
-                                       source.session) == sessions.end();
+    return source.head != nullptr ||
+           std::find(sessions.begin(), sessions.end(), source.session) ==
+               sessions.end();
   };
   sources_.erase(std::remove_if(sources_.begin(), sources_.end(), leave),
                  sources_.end());

@@ -2,6 +2,7 @@
 #ifndef METS_DAEMON_CORE_VICTIMS_VICTIM_WALK_H_
 #define METS_DAEMON_CORE_VICTIMS_VICTIM_WALK_H_
 
+#include <cstdint>
 #include <set>
 #include <vector>
 
@@ -22,10 +23,15 @@ namespace mets::core {
 class VictimWalk {
  public:
   struct Candidate {
-    VictimOwner* owner = nullptr;
+    VictimGroup* group = nullptr;
     Buffer* buffer = nullptr;
-    VictimKind kind;
+    Bytes size;
+
+    VictimOwner& owner() const { return *group->owner; }
+    const Session& session() const { return *group->owner->session; }
+    const VictimKind& kind() const { return group->kind; }
   };
+  using Candidates = absl::InlinedVector<Candidate, 32>;
 
   // Over all sessions that take part.
   VictimWalk(VictimIndex& index, absl::Time now, int priority);
@@ -35,9 +41,14 @@ class VictimWalk {
 
   // False when there are no more.
   bool Next(Candidate* candidate);
-  // After Next: nothing more of the last candidate's group, or session.
-  void LeaveGroup() { leave_group_ = true; }
-  void LeaveSession();
+  // The next ones, until they are so many and have so many bytes (or there are
+  // no more). What is going to be looked at is on its way from memory then.
+  void Take(Bytes bytes, size_t count, Candidates* candidates);
+  // Nothing more of a group, or session.
+  void LeaveGroup(const VictimGroup& group) { left_groups_.push_back(&group); }
+  void LeaveSession(SessionId session) { left_.push_back(session); }
+  // Whether that has been said of a candidate's.
+  bool HasLeft(const VictimGroup& group) const;
   // From now on only candidates of these sessions: first of the groups that
   // have given some already, then of their others.
   void KeepOnly(std::vector<SessionId> sessions);
@@ -46,20 +57,20 @@ class VictimWalk {
 
  private:
   // Whose buffers leave first, whatever the policy says.
-  enum class Rank { kWaits, kOthers, kHigherPriority };
+  enum class Rank : uint8_t { kWaits, kOthers, kHigherPriority };
   // The next of a group, or a group's head, which stands for the heads behind
   // it as well.
   struct Source {
-    Rank rank = Rank::kOthers;
     double score = 0;
+    Rank rank = Rank::kOthers;
     bool clean = false;
     Bytes size;
     SessionId session;
     BufferId buffer;
     VictimGroup* group = nullptr;
-    const VictimOwner* owner = nullptr;
-    const Buffer* at = nullptr;  // The buffer.
-    bool is_head = false;
+    Buffer* at = nullptr;                         // The buffer.
+    const VictimHead* head = nullptr;             // Null: it is none.
+    size_t better = 0;                            // Heads in its set.
     std::set<VictimEntry>::const_iterator entry;  // Of others.
 
     // Whether `other` is the better one.
@@ -69,12 +80,13 @@ class VictimWalk {
   Rank RankOf(int priority, bool waits) const;
   Source SourceOf(const VictimHeadsKey& key, const VictimHead& head) const;
   void Push(const Source& source);
-  static void Fetch(const Source& source);
-  // The next head behind `group`'s.
-  void PushNextHead(const VictimGroup& group);
+  static void FetchHead(const VictimHead& head);
+  // The next head behind the last one.
+  void PushNextHead();
   void PushEntry(VictimGroup& group,
                  std::set<VictimEntry>::const_iterator entry);
   void PushGroups(SessionId session);
+  void FetchBehind();
   void GoOn();
 
   VictimIndex& index_;
@@ -83,10 +95,11 @@ class VictimWalk {
   // Most walks are short: they need no memory of their own.
   absl::InlinedVector<Source, 64> sources_;  // A heap: the best first.
   Source last_;
+  bool opens_last_ = false;  // What stands behind it in its group comes next.
   std::vector<SessionId> kept_;  // Whose other groups come later.
   absl::InlinedVector<VictimGroup*, 8> stale_;
-  bool leave_group_ = false;
   absl::InlinedVector<const VictimGroup*, 16> opened_;
+  absl::InlinedVector<const VictimGroup*, 8> left_groups_;
   absl::InlinedVector<SessionId, 8> left_;
 };
 

@@ -36,6 +36,16 @@ TEST(ExtentSpaceTest, NeighboursCoalesce) {
   EXPECT_EQ(space.TakeWhole(MiB(3)), Bytes());
 }
 
+TEST(ExtentSpaceTest, WhatIsSetAsideServesWithItsNeighboursWhereNoneFits) {
+  ExtentSpace space(MiB(512));
+  space.TakeWhole(MiB(511));
+  space.Give(MiB(510), MiB(1));
+  space.Give(MiB(100), MiB(2));
+  EXPECT_EQ(space.TakeWhole(MiB(2)), MiB(100));  // The last one stays aside.
+  EXPECT_EQ(space.TakeWhole(MiB(2)), MiB(510));
+  EXPECT_EQ(space.free(), Bytes());
+}
+
 TEST(ExtentSpaceTest, PartsComeFromTheFirstFreeRange) {
   ExtentSpace space(MiB(4));
   space.TakeWhole(MiB(4));

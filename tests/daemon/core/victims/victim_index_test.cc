@@ -174,9 +174,9 @@ TEST_P(VictimIndexTest, ASessionThatWaitsForItsTurnLosesFirst) {
   VictimWalk walk(index, now, 0);
   VictimWalk::Candidate candidate;
   ASSERT_TRUE(walk.Next(&candidate));
-  EXPECT_EQ(candidate.owner->session->id, SessionId(2));
+  EXPECT_EQ(candidate.session().id, SessionId(2));
   ASSERT_TRUE(walk.Next(&candidate));
-  EXPECT_EQ(candidate.owner->session->id, SessionId(1));
+  EXPECT_EQ(candidate.session().id, SessionId(1));
   index.Thaw(now);
 }
 
@@ -198,13 +198,35 @@ TEST_P(VictimIndexTest, AWalkLeavesWhatItIsToldToLeave) {
   VictimWalk walk(index_, now_, 1);
   VictimWalk::Candidate candidate;
   ASSERT_TRUE(walk.Next(&candidate));
-  const Session* left = candidate.owner->session;
-  walk.LeaveSession();
+  const SessionId left = candidate.session().id;
+  walk.LeaveSession(left);
   ASSERT_TRUE(walk.Next(&candidate));
-  EXPECT_NE(candidate.owner->session, left);
-  const Session* kept = candidate.owner->session;
-  walk.KeepOnly({kept->id});
-  while (walk.Next(&candidate)) EXPECT_EQ(candidate.owner->session, kept);
+  EXPECT_NE(candidate.session().id, left);
+  const SessionId kept = candidate.session().id;
+  walk.KeepOnly({kept});
+  while (walk.Next(&candidate)) EXPECT_EQ(candidate.session().id, kept);
+  index_.Thaw(now_);
+}
+
+TEST_P(VictimIndexTest, WhatIsTakenTogetherIsWhatComesNext) {
+  now_ += absl::Seconds(1);
+  const std::vector<const Buffer*> all = Walk(1);
+  index_.Freeze();
+  VictimWalk walk(index_, now_, 1);
+  VictimWalk::Candidates taken;
+  walk.Take(Bytes(), 3, &taken);
+  ASSERT_EQ(taken.size(), 3u);
+  walk.Take(all[3]->size + Bytes(1), 0, &taken);
+  ASSERT_EQ(taken.size(), 5u);
+  for (size_t i = 0; i < taken.size(); ++i) {
+    EXPECT_EQ(taken[i].buffer, all[i]);
+    EXPECT_EQ(taken[i].size, all[i]->size);
+    EXPECT_FALSE(walk.HasLeft(*taken[i].group));
+  }
+  walk.LeaveGroup(*taken[0].group);
+  EXPECT_TRUE(walk.HasLeft(*taken[0].group));
+  VictimWalk::Candidate candidate;
+  while (walk.Next(&candidate)) EXPECT_NE(candidate.group, taken[0].group);
   index_.Thaw(now_);
 }
 
