@@ -10,8 +10,7 @@ namespace mets::transport {
 namespace {
 
 // Ends a call at once.
-class RefusedStream
-    : public grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage> {
+class RefusedStream : public SessionCall {
  public:
   explicit RefusedStream(grpc::Status status) { Finish(std::move(status)); }
   void OnDone() override { delete this; }
@@ -27,8 +26,7 @@ SessionService::SessionService(SessionServiceOptions options,
       recordings_(recordings),
       clock_(clock) {}
 
-grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage>*
-SessionService::Connect(grpc::CallbackServerContext* context) {
+SessionCall* SessionService::Connect(grpc::CallbackServerContext* context) {
   {
     absl::MutexLock lock(&mutex_);
     if (streams_ >= options_.max_streams) {

@@ -15,6 +15,10 @@
 
 namespace mets::transport {
 
+// A call of Connect. In bytes, because where gRPC parses, what cannot be parsed
+// looks like the end of the call.
+using SessionCall = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
 struct SessionServiceOptions {
   Epoch epoch;
   // A stream that has not said Hello by then is closed.
@@ -31,13 +35,13 @@ struct SessionServiceOptions {
 // Serves Connect with one SessionStream for each call. Thread-safe. The
 // registry, the recordings and the clock are borrowed and must outlive every
 // stream.
-class SessionService : public v1::SessionService::CallbackService {
+class SessionService : public v1::SessionService::WithRawCallbackMethod_Connect<
+                           v1::SessionService::Service> {
  public:
   SessionService(SessionServiceOptions options, SessionRegistry& registry,
                  Recordings& recordings, const Clock& clock);
 
-  grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage>* Connect(
-      grpc::CallbackServerContext* context) override;
+  SessionCall* Connect(grpc::CallbackServerContext* context) override;
 
   // Waits until no stream is left, or for `time`. True when none is.
   bool AwaitNoStreams(absl::Duration time);

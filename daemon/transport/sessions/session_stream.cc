@@ -14,7 +14,7 @@ SessionStream* SessionStream::Start(SessionService& service,
   std::shared_ptr<SessionStream> stream(new SessionStream(service, context));
   stream->self_ = stream;
   stream->ArmHelloTimeout();
-  stream->StartRead(&stream->incoming_);
+  stream->StartRead(&stream->received_);
   return stream.get();
 }
 
@@ -67,7 +67,10 @@ void SessionStream::CloseLocked(absl::Status status) {
 
 void SessionStream::WriteNext() {
   if (!outbox_.empty()) {
-    outgoing_ = outbox_.Pop();
+    outgoing_.Clear();
+    bool own_buffer;
+    grpc::SerializationTraits<v1::DaemonMessage>::Serialize(
+        outbox_.Pop(), &outgoing_, &own_buffer);
     writing_ = true;
     StartWrite(&outgoing_);
     return;
@@ -99,12 +102,13 @@ void SessionStream::OnReadDone(bool ok) {
     Close(absl::OkStatus());
     return;
   }
+  const double cost = 1 + static_cast<double>(received_.Length()) / 4096;
+  if (!Parse()) return;
   bool attached;
   {
     absl::MutexLock lock(&mutex_);
     attached = session_.ok();
   }
-  const double cost = 1 + static_cast<double>(incoming_.ByteSizeLong()) / 4096;
   if (!(attached ? HandleMessage() : HandleHello())) return;
   const absl::Duration wait = rate_.Use(service_.clock().Now(), cost);
   if (wait == absl::ZeroDuration()) {
@@ -120,7 +124,21 @@ void SessionStream::OnReadDone(bool ok) {
 
 void SessionStream::ReadNext() {
   absl::MutexLock lock(&mutex_);
-  if (!finished_) StartRead(&incoming_);
+  if (!finished_) StartRead(&received_);
+}
+
+bool SessionStream::Parse() {
+  const size_t size = received_.Length();
+  const bool parsed = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(
+                          &received_, &incoming_)
+                          .ok();
+  if (!parsed) {
+    Close(absl::InvalidArgumentError(absl::StrCat(
+        "metsd cannot read a message of ", size,
+        " bytes: it is not one of session.proto's ClientMessage; use libmets "
+        "and metsd of the same release")));
+  }
+  return parsed;
 }
 
 bool SessionStream::HandleHello() {

@@ -23,10 +23,9 @@ namespace mets::transport {
 // Owns itself until gRPC says OnDone; the registry shares it while it is a
 // session's stream. Thread-safe. A client that does not read until its queue
 // is full loses its stream: its session waits, frozen, until it comes back.
-class SessionStream
-    : public grpc::ServerBidiReactor<v1::ClientMessage, v1::DaemonMessage>,
-      public ClientStream,
-      public std::enable_shared_from_this<SessionStream> {
+class SessionStream : public SessionCall,
+                      public ClientStream,
+                      public std::enable_shared_from_this<SessionStream> {
  public:
   // Begins to serve a call. `service` and `context` outlive the stream.
   static SessionStream* Start(SessionService& service,
@@ -36,7 +35,7 @@ class SessionStream
   void Send(v1::DaemonMessage message) override;
   void Close(absl::Status status) override;
 
-  // ServerBidiReactor.
+  // SessionCall.
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -47,6 +46,7 @@ class SessionStream
 
   void ArmHelloTimeout();
   // False when the stream is closing.
+  bool Parse();
   bool HandleHello();
   bool HandleMessage();
   void ReadNext();
@@ -58,7 +58,8 @@ class SessionStream
   std::shared_ptr<SessionStream> self_;  // Until OnDone.
 
   // Used by one reaction at a time.
-  v1::ClientMessage incoming_;
+  grpc::ByteBuffer received_;
+  v1::ClientMessage incoming_;  // What they say.
   RateLimit rate_;
   grpc::Alarm resume_read_;
   grpc::Alarm hello_timeout_;
@@ -66,7 +67,7 @@ class SessionStream
   absl::Mutex mutex_;
   SessionId session_ ABSL_GUARDED_BY(mutex_);
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
-  v1::DaemonMessage outgoing_ ABSL_GUARDED_BY(mutex_);
+  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

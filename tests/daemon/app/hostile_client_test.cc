@@ -154,6 +154,17 @@ TEST_F(HostileClientTest, OversizedMessageEndsTheStream) {
   ExpectServing();
 }
 
+TEST_F(HostileClientTest, AMessageThatCannotBeReadIsAnError) {
+  TestClient client(run_dir_);
+  ASSERT_TRUE(client.ConnectDescriptors().ok());
+  client.OpenStream();
+  client.Send(client.Hello("\xff\xfe"));  // Which no text may have.
+  const absl::Status status = client.Finish();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("cannot read a message of"));
+  ExpectServing();
+}
+
 TEST_F(HostileClientTest, UserWithoutTheGroupMayNotConnect) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   std::filesystem::permissions(dir_, std::filesystem::perms(0755));
