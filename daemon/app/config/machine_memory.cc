@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +19,7 @@ namespace mets::app {
 namespace {
 
 constexpr Bytes kDefaultUnit = MiB(64);  // Defaults are multiples of this.
+constexpr Bytes kNoLimit(std::numeric_limits<int64_t>::max());
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path);
@@ -41,25 +46,63 @@ std::optional<Bytes> ReadAmount(const std::string& path) {
   return Bytes(count);
 }
 
-// The least that the groups from this process's own up to the root allow, or
-// leave: less what is used.
-std::optional<Bytes> LeastOfCgroups(const MemoryFiles& files, bool leave) {
-  std::string group;
-  for (absl::string_view line :
-       absl::StrSplit(ReadAll(files.self_cgroup), '\n')) {
-    if (absl::ConsumePrefix(&line, "0::/")) group = absl::StrCat("/", line);
+// A line "KEY AMOUNT" of a file; 0 where there is none.
+Bytes ReadStat(const std::string& path, absl::string_view key) {
+  int64_t count = 0;
+  for (absl::string_view line : absl::StrSplit(ReadAll(path), '\n')) {
+    if (absl::ConsumePrefix(&line, key) && absl::SimpleAtoi(line, &count)) {
+      return Bytes(count);
+    }
   }
-  std::optional<Bytes> least;
+  return Bytes();
+}
+
+// Control groups of one version, as the kernel shows them.
+struct Cgroups {
+  std::string root;
+  absl::string_view limit, used;  // Files of a group.
+  absl::string_view cache;        // In its memory.stat: files nobody reads now.
+};
+
+// The least that a group and those above it allow, or leave: less what is used.
+Bytes LeastOf(const Cgroups& cgroups, std::string group, bool leave) {
+  Bytes least = kNoLimit;
   while (!group.empty()) {
-    const std::string folder = absl::StrCat(files.cgroup_root, group);
-    const auto limit = ReadAmount(absl::StrCat(folder, "/memory.max"));
-    const auto used = ReadAmount(absl::StrCat(folder, "/memory.current"));
+    const std::string folder = absl::StrCat(cgroups.root, group, "/");
+    const auto limit = ReadAmount(absl::StrCat(folder, cgroups.limit));
+    auto used = ReadAmount(absl::StrCat(folder, cgroups.used));
     if (limit.has_value() && used.has_value()) {
+      *used -= ReadStat(absl::StrCat(folder, "memory.stat"), cgroups.cache);
       const Bytes has = std::max(*limit - (leave ? *used : Bytes()), Bytes());
-      least = std::min(least.value_or(has), has);
+      least = std::min(least, has);
     }
     // A container's own group is its root.
     group.resize(group == "/" ? 0 : std::max<size_t>(group.rfind('/'), 1));
+  }
+  return least;
+}
+
+// The same, of this process's own group.
+Bytes LeastOfCgroups(const MemoryFiles& files, bool leave) {
+  const Cgroups v1 = {absl::StrCat(files.cgroup_root, "/memory"),
+                      "memory.limit_in_bytes", "memory.usage_in_bytes",
+                      "total_inactive_file"};
+  const Cgroups v2 = {files.cgroup_root, "memory.max", "memory.current",
+                      "inactive_file"};
+  Bytes least = kNoLimit;
+  for (absl::string_view line :
+       absl::StrSplit(ReadAll(files.self_cgroup), '\n')) {
+    // "0::/GROUP" (v2), "NUMBER:CONTROLLERS:/GROUP" (v1).
+    const std::vector<std::string> fields =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    const std::vector<absl::string_view> controllers =
+        absl::StrSplit(fields[1], ',');
+    if (fields[1].empty()) {
+      least = std::min(least, LeastOf(v2, fields[2], leave));
+    } else if (absl::c_linear_search(controllers, "memory")) {
+      least = std::min(least, LeastOf(v1, fields[2], leave));
+    }
   }
   return least;
 }
@@ -71,15 +114,13 @@ Bytes RoundDown(Bytes amount) { return kDefaultUnit * (amount / kDefaultUnit); }
 absl::StatusOr<Bytes> AvailableMemory(const MemoryFiles& files) {
   METS_ASSIGN_OR_RETURN(const Bytes available,
                         ReadMeminfo(files.meminfo, "MemAvailable"));
-  return std::min(available,
-                  LeastOfCgroups(files, /*leave=*/true).value_or(available));
+  return std::min(available, LeastOfCgroups(files, /*leave=*/true));
 }
 
 absl::StatusOr<Bytes> TotalMemory(const MemoryFiles& files) {
   METS_ASSIGN_OR_RETURN(const Bytes total,
                         ReadMeminfo(files.meminfo, "MemTotal"));
-  return std::min(total,
-                  LeastOfCgroups(files, /*leave=*/false).value_or(total));
+  return std::min(total, LeastOfCgroups(files, /*leave=*/false));
 }
 
 absl::Status FitToMachine(Bytes memory, absl::string_view which,

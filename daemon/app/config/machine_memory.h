@@ -19,11 +19,11 @@ struct MemoryFiles {
 };
 
 // Memory that can be used without swapping: MemAvailable, or what this
-// process's control group (v2) leaves, if that is less.
+// process's control groups leave, if that is less.
 absl::StatusOr<Bytes> AvailableMemory(const MemoryFiles& files);
 
 // All memory that this process could have, used or not: MemTotal, or the least
-// limit of its control groups (v2).
+// limit of its control groups.
 absl::StatusOr<Bytes> TotalMemory(const MemoryFiles& files);
 
 // Fills in the devices and the swap space that `config` leaves open, and checks

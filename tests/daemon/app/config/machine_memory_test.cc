@@ -47,6 +47,15 @@ TEST_F(MachineMemoryTest, TightestControlGroupCounts) {
   EXPECT_EQ(*AvailableMemory(files_), Bytes(200000000));
 }
 
+TEST_F(MachineMemoryTest, CachedFilesAreNotInTheWay) {
+  Write(files_.self_cgroup, "0::/a\n");
+  Write(dir_ + "/fs/a/memory.max", "300000000\n");
+  Write(dir_ + "/fs/a/memory.current", "290000000\n");
+  Write(dir_ + "/fs/a/memory.stat",
+        "anon 30000000\ninactive_file 200000000\nactive_file 60000000\n");
+  EXPECT_EQ(*AvailableMemory(files_), Bytes(210000000));
+}
+
 TEST_F(MachineMemoryTest, TheRootThatAContainerSeesHasItsLimit) {
   Write(files_.self_cgroup, "0::/\n");
   Write(dir_ + "/fs/memory.max", "500000000\n");
@@ -54,6 +63,23 @@ TEST_F(MachineMemoryTest, TheRootThatAContainerSeesHasItsLimit) {
   EXPECT_EQ(*AvailableMemory(files_), Bytes(400000000));
   Write(files_.self_cgroup, "0::/a\n");
   EXPECT_EQ(*AvailableMemory(files_), Bytes(400000000));
+}
+
+TEST_F(MachineMemoryTest, ControlGroupsOfTheFirstVersionCountToo) {
+  Write(files_.self_cgroup, "5:cpu,memory:/a/b\n4:pids:/c\n0::/\n");
+  Write(dir_ + "/fs/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Write(dir_ + "/fs/memory/memory.usage_in_bytes", "900000000\n");
+  Write(dir_ + "/fs/memory/a/memory.limit_in_bytes", "300000000\n");
+  Write(dir_ + "/fs/memory/a/memory.usage_in_bytes", "100000000\n");
+  EXPECT_EQ(*AvailableMemory(files_), Bytes(200000000));
+  Write(dir_ + "/fs/memory/a/memory.stat", "total_inactive_file 30000000\n");
+  EXPECT_EQ(*AvailableMemory(files_), Bytes(230000000));
+  Write(files_.meminfo, "MemTotal: 2097152 kB\nMemAvailable: 9 kB\n");
+  EXPECT_EQ(*TotalMemory(files_), Bytes(300000000));
+  // A container sees the name of its group, but only the group itself.
+  Write(files_.self_cgroup, "5:memory:/docker/1\n0::/\n");
+  Write(dir_ + "/fs/memory/memory.limit_in_bytes", "400000000\n");
+  EXPECT_EQ(*TotalMemory(files_), Bytes(400000000));
 }
 
 TEST_F(MachineMemoryTest, TotalIsWhatTheTightestControlGroupAllows) {
