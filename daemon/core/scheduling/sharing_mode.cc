@@ -45,6 +45,7 @@ int TurnScheduler::CountActive() {
   int lowest = std::numeric_limits<int>::max();
   int highest = std::numeric_limits<int>::min();
   for (auto& [job, party] : parties_) {
+    party.most_live = std::max(party.most_live, party.live());
     if (!Active(party)) continue;
     ++active;
     lowest = std::min(lowest, party.priority);
@@ -60,7 +61,23 @@ int TurnScheduler::CountActive() {
 
 bool TurnScheduler::Presumed(const TurnParty& party) const {
   if (party.known()) return false;
-  return party.gated() || (several_classes_ && now_ < party.began + kNewFor);
+  if (party.gated()) return true;
+  return several_classes_ && now_ < party.began + kNewFor && !HasFitted(party);
+}
+
+bool TurnScheduler::HasFitted(const TurnParty& party) const {
+  Bytes sum = party.Limited(party.most_live);
+  bool highest = true;
+  for (const auto& [job, other] : parties_) {
+    if (&other == &party || !Active(other)) continue;
+    if (other.priority > party.priority) {
+      if (!other.known()) return false;
+      highest = false;
+    }
+    sum += other.known() ? other.peak() : other.Limited(other.most_live);
+  }
+  return !highest &&
+         sum <= (mode_ == SharingMode::kFree ? pool_ : Part(pool_, 95));
 }
 
 bool TurnScheduler::SeveralGated() const {
@@ -87,7 +104,7 @@ Bytes TurnScheduler::WorkingSet(const TurnParty& party) const {
   if (Presumed(party)) return party.Limited(pool_);
   const bool live =
       mode_ != SharingMode::kFree || several_classes_ || thrash_.thrashing();
-  return live ? party.live() : party.resident();
+  return live ? party.Limited(party.live()) : party.resident();
 }
 
 Bytes TurnScheduler::Persistent() const {

@@ -75,6 +75,7 @@ struct TurnParty {
   absl::Time wanted = absl::InfinitePast();
   absl::Time began = absl::InfiniteFuture();  // To compute.
   absl::Time last_seen = absl::InfinitePast();
+  Bytes most_live;  // That it has had, so far.
   double pass = 0;  // Device seconds ÷ weight.
 
   bool running() const {

@@ -41,12 +41,14 @@ struct TurnOptions {
 // ends kFree where needs are not known. Among jobs of several classes nobody
 // waits for thrash: in its first minutes (kNewFor), a job of unknown needs is
 // taken to need the whole device (or its limit), so that a lower class waits at
-// once, and then all that it has, swapped or not. A job whose program announces
-// no ops is taken so beside any other, and for as long as its needs are not
-// known: what it holds stays where it is until its section ends, so two such
-// jobs that need more in the middle of their steps would wait for each other.
-// For the same reason, such jobs count beside each other also while they do not
-// compute: where gates are free, nobody sees a section begin.
+// once, and then all that it has, swapped or not. One of a lower class is not
+// taken so until it has once had more than the known needs of the others leave:
+// where both fit, it gets to know its step beside them. A job whose program
+// announces no ops is taken so beside any other, and for as long as its needs
+// are not known: what it holds stays where it is until its section ends, so two
+// such jobs that need more in the middle of their steps would wait for each
+// other. For the same reason, such jobs count beside each other also while they
+// do not compute: where gates are free, nobody sees a section begin.
 //
 // Order. Who has waited for nearly max_wait; then the higher priority; then the
 // least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
@@ -146,6 +148,9 @@ class TurnScheduler {
   bool SeveralGated() const;
   // Its needs are not known, and it is taken to need all.
   bool Presumed(const TurnParty& party) const;
+  // Beside jobs of higher classes, whose needs are known, it has never had more
+  // than they leave.
+  bool HasFitted(const TurnParty& party) const;
   // What the job counts for where working sets are added up.
   Bytes WorkingSet(const TurnParty& party) const;
   Bytes Persistent() const;

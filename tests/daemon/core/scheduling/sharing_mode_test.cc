@@ -250,6 +250,46 @@ TEST(SharingModeTest, ALowerClassWaitsUntilTheNeedsOfAHigherOneAreKnown) {
   EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
 }
 
+// A known job, and one of a lower class whose step is not known.
+struct KnownHigh {
+  explicit KnownHigh(int low_peak) {
+    FakeJobSpec spec = Spec("high", 600, 100);
+    spec.priority = 1;
+    high = &jobs.Add(spec);
+    jobs.Run(absl::Seconds(2));
+    spec = Spec("low", low_peak, 100);
+    spec.known = false;
+    low = &jobs.Add(spec);
+  }
+  FakeJobs jobs{SmallDevice()};
+  FakeJobs::Job* high;
+  FakeJobs::Job* low;
+};
+
+TEST(SharingModeTest, ALowerClassThatFitsNeedNotBeKnownToCompute) {
+  KnownHigh two(300);
+  two.jobs.Run(absl::Seconds(10));
+  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(two.jobs.TakeMostComputing(), 2u);
+  EXPECT_GE(Seconds(*two.low), 9.5);
+}
+
+TEST(SharingModeTest, ALowerClassThatOnceDidNotFitWaitsUntilItIsKnown) {
+  KnownHigh two(300);
+  two.jobs.Run(absl::Seconds(2));
+  two.low->spec.peak = MiB(500);
+  two.jobs.Run(absl::Seconds(1));
+  EXPECT_NE(two.jobs.turns().mode(), SharingMode::kFree);
+  const double before = Seconds(*two.low);
+  two.low->spec.peak = MiB(200);
+  two.jobs.Run(absl::Seconds(10));
+  EXPECT_LE(Seconds(*two.low) - before, 0.1);
+  two.jobs.turns().OnNeed(
+      {two.low->session, "host0", MiB(300), MiB(100), two.low->spec.compute});
+  two.jobs.Run(absl::Seconds(2));
+  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+}
+
 TEST(SharingModeTest, AHigherClassThatNeedsTheDeviceKeepsIt) {
   Classes two;
   two.jobs.Run(absl::Milliseconds(500));
