@@ -27,6 +27,14 @@ absl::Status FromGrpc(const grpc::Status& status) {
         "metsd does not answer: it hangs, is stopped (SIGSTOP) or has much to "
         "do; look at its log (journalctl -u metsd), restart it");
   }
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return absl::UnavailableError(absl::StrCat(
+        "metsd has closed the connection: it is stopping, or this user has as "
+        "many connections to admin.sock as metsd lets one have (a quarter of "
+        "the descriptors that it may have, at most 1280); close some (metsctl "
+        "top, events --follow), try again (",
+        status.error_message(), ")"));
+  }
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       status.error_message());
 }

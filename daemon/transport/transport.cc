@@ -138,6 +138,9 @@ absl::Status Transport::Start() {
     options_.on_renewed(listener.path());
     return listener;
   };
+  fd_options.check_room = [this](size_t number, uid_t uid) {
+    return session_acceptor_->CheckRoom(number, uid);
+  };
   METS_ASSIGN_OR_RETURN(
       fd_server_,
       FdServer::Create(fd_options, std::move(listeners),
@@ -189,6 +192,7 @@ void Transport::Stop(absl::Duration grace) {
   recordings_.Abort();
   event_streams_.Abort();
   session_service_.AwaitNoStreams(grace);
+  fd_server_->Stop();  // It asks the acceptor.
   session_acceptor_ = nullptr;
   admin_acceptor_ = nullptr;
   const auto now = absl::ToChronoTime(absl::Now());

@@ -74,6 +74,23 @@ class Hostile(unittest.TestCase):
                        stdout=subprocess.DEVNULL,
                        env=dict(os.environ, METS_RUN_DIR=daemon.run_dir))
 
+    def test_who_has_too_many_connections_is_told(self):
+        daemon = self.serve(FewDescriptors)
+        most = DESCRIPTORS // 4
+        with contextlib.ExitStack() as stack:
+            for name in ("session", "admin"):
+                for _ in range(most):
+                    connection = stack.enter_context(
+                        socket.socket(socket.AF_UNIX))
+                    connection.connect(f"{daemon.run_dir}/{name}.sock")
+            job = daemon.run("late", [HOG, "--mib", 8], METS_REQUIRED="1")
+            self.assertNotEqual(job.wait(timeout=60), 0)
+            self.assertIn(f"user {os.getuid()} has {most} connections, which is "
+                          "the most that metsd allows", harness.text_of(job))
+            self.assertIn("has as many connections to admin.sock as metsd lets",
+                          daemon.ctl("status", check=False).stderr)
+        self.assert_serving(daemon)
+
     def test_a_descriptor_famine_passes(self):
         daemon = self.serve(FewDescriptors)
         with contextlib.ExitStack() as stack:

@@ -204,6 +204,8 @@ absl::Status FdServer::ReadHello(uint64_t id, Connection& connection) {
                      " of the descriptor channel, metsd speaks version ",
                      kVersion, ": use libmets and metsd of the same release"));
   }
+  METS_RETURN_IF_ERROR(
+      options_.check_room(connection.listener, connection.peer.uid));
   ProcessIdentity process;
   METS_RETURN_IF_ERROR(Identify(connection, std::move(sent_pidfd), &process));
   METS_ASSIGN_OR_RETURN(

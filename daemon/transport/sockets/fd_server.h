@@ -39,6 +39,8 @@ struct FdServerOptions {
   size_t max_silent_peers_per_uid = 64;  // Through one listener.
   // Told the path of a listener whose socket's file somebody has removed.
   std::function<void(const std::string&)> on_lost;
+  // Whether a user who comes through such a listener may open a stream, too.
+  std::function<absl::Status(size_t, uid_t)> check_room;
   // Makes such a listener anew; called by the server's thread until it does not
   // fail.
   std::function<absl::StatusOr<ipc::DescriptorListener>(size_t)> listen_anew;

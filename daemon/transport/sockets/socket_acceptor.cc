@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
 namespace mets::transport {
@@ -104,12 +105,23 @@ void SocketAcceptor::Adopt(UniqueFd socket, size_t number) {
     return;
   }
   const int fd = socket.get();
+  absl::MutexLock lock(&mutex_);
   Forget(fd);  // The connection that had this number is closed.
   const User user(number, peer.uid);
   if (!HasRoom(user)) return;
   connections_[fd] = {user, InodeOf(fd)};
   ++per_user_[user];
   grpc::AddInsecureChannelFromFd(&server_, socket.release());
+}
+
+absl::Status SocketAcceptor::CheckRoom(size_t listener, uid_t uid) {
+  absl::MutexLock lock(&mutex_);
+  if (HasRoom(User(listener, uid))) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "user ", uid, " has ", options_.max_connections_per_user,
+      " connections, which is the most that metsd allows with the descriptors "
+      "that it may have; end some of the user's processes that use METS, or "
+      "let metsd have more (LimitNOFILE= of its unit, or ulimit -n)"));
 }
 
 bool SocketAcceptor::HasRoom(const User& user) {

@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "daemon/transport/sockets/event_loop.h"
 #include "daemon/transport/sockets/stream_listener.h"
 
@@ -24,6 +26,9 @@ namespace mets::transport {
 // on when there are no descriptors left (gRPC closes a socket for good then),
 // bound how many connections a user has, so that none takes the descriptors of
 // all, and listen anew where somebody has removed the socket's file.
+//
+// A connection for which there is no room is closed without a word: who comes
+// by fd.sock first is told there (CheckRoom).
 //
 // One thread, which never blocks on a peer. The server is borrowed and must
 // outlive it.
@@ -40,6 +45,11 @@ class SocketAcceptor {
       Options options, std::vector<StreamListener> listeners,
       grpc::Server& server);
   ~SocketAcceptor();
+
+  // For one more connection of a user through the listener of that number.
+  // Thread-safe. RESOURCE_EXHAUSTED, for the user, when there is none.
+  absl::Status CheckRoom(size_t listener, uid_t uid);
+
   SocketAcceptor(const SocketAcceptor&) = delete;
   SocketAcceptor& operator=(const SocketAcceptor&) = delete;
 
@@ -61,10 +71,9 @@ class SocketAcceptor {
   bool Renew(size_t number);
   void AcceptAll(size_t number);
   void Adopt(UniqueFd socket, size_t number);
-  // For one more connection of a user.
-  bool HasRoom(const User& user);
-  void Forget(int fd);
-  void ForgetClosed();
+  bool HasRoom(const User& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   grpc::Server& server_;
@@ -72,8 +81,11 @@ class SocketAcceptor {
   std::vector<StreamListener> listeners_;
   std::set<size_t> resting_;  // Listeners that are not watched now.
   std::set<size_t> lost_;     // That nobody finds.
-  absl::flat_hash_map<int, Connection> connections_;  // By descriptor.
-  absl::flat_hash_map<User, size_t> per_user_;
+
+  absl::Mutex mutex_;
+  absl::flat_hash_map<int, Connection> connections_
+      ABSL_GUARDED_BY(mutex_);  // By descriptor.
+  absl::flat_hash_map<User, size_t> per_user_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<EventLoop> loop_;  // Last: stopped first.
 };
 
