@@ -333,7 +333,7 @@ absl::Status Device::BeginOp(const mets_access* accesses, size_t count,
     return absl::OkStatus();
   }
   if (recorder_.on()) op->recorded = RecordBegin(name, accesses, count);
-  if (op->step.recorded && on.bit != 0) {
+  if (op->step.timed && on.bit != 0) {
     op->step.work_begins = driver_->MarkTime(on.handle);
   }
   PushCurrentOp(op);

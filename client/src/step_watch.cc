@@ -43,15 +43,15 @@ bool StepWatch::Begin(absl::Duration now, uint64_t kind,
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
   op->signature = recorder_.SignatureOf(kind, touches, count);
-  const uint64_t program = recorder_.program_number();
   op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
-  op->recorded = recorder_.recording();
+  op->timed = recorder_.timing();
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();
   if (point.boundary) {
     step_began_ = latest_;
-    if (recorder_.program_number() != program) TakeWorkTimes();
+    TakeWorkTimes();
     work_.clear();
+    lap_ = op->id.lap;
   }
   if (guide_ != nullptr) GuideBegin(touches, count, op);
   return point.boundary && recorder_.program() != nullptr;
@@ -62,8 +62,10 @@ void StepWatch::End(Op* op, absl::Duration now) {
   latest_ = std::max(latest_, now);
   recorder_.OpEnd(op->id, latest_);
   if (op->work_ends != nullptr) {
-    work_.push_back({op->id.index, std::move(op->work_begins),
-                     std::move(op->work_ends)});
+    if (op->id.lap == lap_) {
+      work_.push_back({op->id.index, std::move(op->work_begins),
+                       std::move(op->work_ends)});
+    }
     op->work_begins = op->work_ends = nullptr;
   }
   op->signature = 0;
@@ -75,13 +77,14 @@ void StepWatch::End(Op* op, absl::Duration now) {
 void StepWatch::TakeWorkTimes() {
   const steps::StepProgram* program = recorder_.program();
   if (program == nullptr || work_.empty()) return;
-  std::vector<absl::Duration> busy(program->ops.size());
+  std::vector<absl::Duration> busy(program->ops.size(),
+                                   absl::InfiniteDuration());
   for (const Work& work : work_) {
     const absl::StatusOr<absl::Duration> time = clock_(work.begins, work.ends);
     if (!time.ok() || work.op >= busy.size()) return;
     busy[work.op] = *time;
   }
-  recorder_.SetWorkTimes(busy);
+  recorder_.AddWorkTimes(busy);
 }
 
 void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {
@@ -154,6 +157,8 @@ void StepWatch::AddProgram(std::vector<v1::ClientMessage>* messages) {
     AddOp(op, part);
   }
   part->set_last(true);
+  sent_program_ = recorder_.program_number();
+  sent_duration_ = program.duration;
 }
 
 void StepWatch::FillDigest(absl::Duration now, v1::StepDigest* digest) {
@@ -179,7 +184,8 @@ std::vector<v1::ClientMessage> StepWatch::Report(absl::Duration now) {
     if (guide_ != nullptr) guide_->End();
     guide_ = nullptr;
     AddProgram(&messages);
-    sent_program_ = recorder_.program_number();
+  } else if (Faster()) {
+    AddProgram(&messages);
   }
   const uint64_t signature = sent() ? recorder_.program()->signature : 0;
   // That there is no step is said once.

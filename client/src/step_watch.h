@@ -26,7 +26,8 @@
 namespace mets::client {
 
 // A StepRecorder for several threads, and its messages: the program when it is
-// another one than the last sent, a digest at most once a second while ops run.
+// another one than the last sent, or its work takes clearly less time than was
+// said, and a digest at most once a second while ops run.
 //
 // It also says what a plan wants moved while the step goes on (PlanGuide).
 //
@@ -40,9 +41,8 @@ class StepWatch {
   struct Op {
     steps::OpId id;
     uint64_t signature = 0;  // 0: it is not watched.
-    // Its repetition is recorded: where its work on the device begins and ends
-    // should be marked.
-    bool recorded = false;
+    // Where its work on the device begins and ends should be marked.
+    bool timed = false;
     TimeMark work_begins, work_ends;
     // What it touches or allocates, while a plan is followed.
     std::vector<UsedBuffer> used;
@@ -50,7 +50,7 @@ class StepWatch {
     void Reset() {
       id = steps::OpId();
       signature = 0;
-      recorded = false;
+      timed = false;
       if (work_begins != nullptr) work_begins = work_ends = nullptr;
       if (!used.empty()) used.clear();
     }
@@ -107,8 +107,12 @@ class StepWatch {
     return recorder_.program() != nullptr &&
            sent_program_ == recorder_.program_number();
   }
-  // Of the program that has just been recorded. Blocks until the device has
-  // done the repetition's work.
+  // Whether the program's work takes clearly less time than metsd was told.
+  bool Faster() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return sent() && recorder_.program()->duration < 0.9 * sent_duration_;
+  }
+  // Of the repetition that has just ended. Blocks until the device has done its
+  // work.
   void TakeWorkTimes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GuideBegin(const steps::Touch* touches, size_t count, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,13 +131,15 @@ class StepWatch {
   std::atomic<bool> on_{false};
   absl::Mutex mutex_;
   steps::StepRecorder recorder_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Work> work_ ABSL_GUARDED_BY(mutex_);  // Of what is recorded now.
+  std::vector<Work> work_ ABSL_GUARDED_BY(mutex_);  // Of the repetition now...
+  uint32_t lap_ ABSL_GUARDED_BY(mutex_) = 0;        // ...which is this one.
   std::unique_ptr<PlanGuide> guide_ ABSL_GUARDED_BY(mutex_);  // Of the plan.
   // Threads read the clock before they come here.
   absl::Duration latest_ ABSL_GUARDED_BY(mutex_);
   absl::Duration step_began_ ABSL_GUARDED_BY(mutex_);
   bool stirred_ ABSL_GUARDED_BY(mutex_) = false;  // Ops since the last digest.
   uint64_t sent_program_ ABSL_GUARDED_BY(mutex_) = 0;  // Its number.
+  absl::Duration sent_duration_ ABSL_GUARDED_BY(mutex_);
   uint64_t digest_signature_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration next_digest_ ABSL_GUARDED_BY(mutex_);
 };

@@ -54,7 +54,7 @@ struct RecordedStep {
   std::vector<bool> replaced;
   // Everything that lived when it began, and most of what came on top.
   Bytes first_live, rise;
-  bool timed = false;  // Its ops' times are those of their work.
+  int timings = 0;  // Repetitions whose work has given its ops' times.
 };
 
 // Buffers of a repetition are numbered in the order in which it meets them.

@@ -21,6 +21,7 @@ OpId StepRecorder::OpBegin(absl::Duration now, uint64_t signature,
                            const Touch* touches, size_t count) {
   const uint64_t before = point_.signature;
   point_ = detector_.Observe(signature, live_bytes_);
+  ended_ = false;
   if (point_.boundary) {
     if (point_.whole && before == point_.signature) EndLap(now);
     if (before != point_.signature) Switch(point_.signature);
@@ -183,12 +184,14 @@ void StepRecorder::EndLap(absl::Duration now) {
     step.rise = lap_peak_ - lap_first_live_;
     Keep(std::move(step));
     Summarize();
+    ended_ = true;
   } else if (current_ != nullptr && lap_straight_) {
     const Bytes apart = lap_first_live_ - current_->first_live;
     if (apart * 8 > current_->rise || apart * -8 > current_->rise) {
       Detach();  // It begins elsewhere, or other things live.
     } else {
-      TakeTimes(duration);
+      ended_ = starts_.size() == current_->program.ops.size();
+      if (ended_ && current_->timings == 0) TakeTimes(duration);
     }
   }
   if (current_ == nullptr) return;
@@ -215,10 +218,7 @@ bool StepRecorder::Lopsided() {
 
 void StepRecorder::TakeTimes(absl::Duration duration) {
   StepProgram& program = current_->program;
-  if (duration >= program.duration || starts_.size() != program.ops.size() ||
-      current_->timed) {
-    return;
-  }
+  if (duration >= program.duration) return;
   program.duration = duration;
   for (size_t i = 0; i < starts_.size(); ++i) {
     program.ops[i].start = starts_[i];
@@ -226,18 +226,23 @@ void StepRecorder::TakeTimes(absl::Duration duration) {
   }
 }
 
-void StepRecorder::SetWorkTimes(const std::vector<absl::Duration>& busy) {
-  if (current_ == nullptr || busy.size() != current_->program.ops.size()) {
+void StepRecorder::AddWorkTimes(const std::vector<absl::Duration>& busy) {
+  if (!ended_ || current_ == nullptr ||
+      busy.size() != current_->program.ops.size()) {
     return;
   }
   StepProgram& program = current_->program;
   program.duration = absl::ZeroDuration();
   for (size_t i = 0; i < busy.size(); ++i) {
-    program.ops[i].start = program.duration;
-    program.ops[i].busy = busy[i];
-    program.duration += busy[i];
+    StepOp& op = program.ops[i];
+    const absl::Duration least =
+        current_->timings == 0 ? absl::InfiniteDuration() : op.busy;
+    op.start = program.duration;
+    op.busy = std::min(least, busy[i]);
+    if (op.busy == absl::InfiniteDuration()) op.busy = absl::ZeroDuration();
+    program.duration += op.busy;
   }
-  current_->timed = true;
+  ++current_->timings;
   Summarize();
 }
 

@@ -66,6 +66,7 @@ class StepRecorder {
  public:
   static constexpr size_t kMostAccesses = 1 << 20;
   static constexpr size_t kKept = 4;
+  static constexpr int kTimings = 16;  // Repetitions whose work is timed.
 
   // For OpBegin: of what is equal in each step: the op's kind (KindOf its
   // name), the sizes of what it touches, and which of them it writes. Not 0.
@@ -77,10 +78,14 @@ class StepRecorder {
                size_t count);
   // May be missing.
   void OpEnd(OpId op, absl::Duration now);
-  // How long the ops of program() work on a device, op by op: they follow one
-  // another there, whenever they are launched, so that later repetitions' times
-  // do not count. Ignored when it is not one for each op.
-  void SetWorkTimes(const std::vector<absl::Duration>& busy);
+  // How long the ops of the repetition that has just ended have worked on a
+  // device, op by op; infinite: that is not known. They follow one another
+  // there, whenever they are launched, so that the times of launching them do
+  // not count any more. Of several repetitions each op's least time counts: a
+  // step that is recorded while memory is short has waits for it in its ops.
+  // Ignored when it was not a repetition of program() from its first op to its
+  // last.
+  void AddWorkTimes(const std::vector<absl::Duration>& busy);
   // `op`: that allocates, with its signature; else the op begun last is taken,
   // and the signature is 0. Nothing happens when the buffer lives already.
   void Alloc(uint64_t key, Bytes size, OpId op = OpId(),
@@ -88,8 +93,12 @@ class StepRecorder {
   // Counts as freed behind the op begun last.
   void Free(uint64_t key);
 
-  // A repetition is being recorded.
-  bool recording() const { return recording_.has_value(); }
+  // The repetition's work should be timed: AddWorkTimes.
+  bool timing() const {
+    return recording_.has_value() ||
+           (current_ != nullptr && lap_straight_ &&
+            current_->timings < kTimings);
+  }
   const StepPoint& point() const { return point_; }
   // Of the op begun last.
   uint32_t position() const { return point_.position; }
@@ -177,6 +186,7 @@ class StepRecorder {
   absl::flat_hash_map<AllocationKind, uint32_t> allocated_;  // By flow.
   std::optional<StepLap> recording_;
   int lopsided_ = 0;  // Repetitions that were recorded in vain.
+  bool ended_ = false;  // One of program() has, with the op begun last.
 
   std::vector<std::unique_ptr<RecordedStep>> kept_;  // The latest last.
   RecordedStep* current_ = nullptr;

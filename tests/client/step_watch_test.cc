@@ -30,7 +30,7 @@ struct Training {
     ++ops;
     boundaries += watch.Begin(now, kind, touches.data(), touches.size(), &op);
     now += absl::Milliseconds(1);
-    if (work.has_value() && op.recorded) {
+    if (work.has_value() && op.timed) {
       op.work_begins = std::make_shared<absl::Duration>(device_time);
       op.work_ends = std::make_shared<absl::Duration>(device_time += *work);
     }
@@ -277,6 +277,27 @@ TEST(StepWatchTest, BuffersOfAPlanMoveAtItsOps) {
   training.watch.Unfollow();
   training.Run(1);
   EXPECT_EQ(sink.left.size(), 3u);
+  EXPECT_EQ(sink.drops, 0);
+}
+
+// A step is recorded while memory is short: its work seemed to take longer.
+TEST(StepWatchTest, FasterWorkIsToldAndThePlanGoesOn) {
+  Training training(25);
+  training.work = absl::Milliseconds(7);
+  std::vector<v1::ClientMessage> sent;
+  while (CountPrograms(sent) == 0) sent = training.Run(1);
+  EXPECT_EQ(sent[0].step_program().duration_us(), 50 * 7000);
+  RecordingSink sink(training);
+  ASSERT_TRUE(
+      training.watch.Follow(PlanFor(sent[0].step_program(), MiB(53), 6), &sink)
+          .ok());
+  training.work = absl::Microseconds(6500);  // Not worth saying.
+  training.Run(2);
+  training.work = absl::Milliseconds(3);
+  sent = training.Run(40);
+  ASSERT_EQ(CountPrograms(sent), 1);
+  EXPECT_EQ(sent[0].step_program().duration_us(), 50 * 3000);
+  EXPECT_EQ(sink.left.size(), 42u);
   EXPECT_EQ(sink.drops, 0);
 }
 

@@ -133,19 +133,60 @@ TEST(StepRecorderTest, FastestRepetitionGivesTheTimes) {
   EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(5));
 }
 
+// The step's remaining ops, behind Load.
+void Finish(FakeJob* job) {
+  for (int k = 0; k < kLayers; ++k) job->Forward(k);
+  for (int k = kLayers - 1; k >= 0; --k) job->Backward(k);
+}
+
 // Times of launching what a device works on longer.
 TEST(StepRecorderTest, TimesOfTheWorkStayWhateverLaunchingTakes) {
   FakeJob job(kLayers);
   job.Steps(4);
+  job.Load();
   ASSERT_NE(job.recorder.program(), nullptr);
-  job.recorder.SetWorkTimes({absl::Milliseconds(3)});
+  job.recorder.AddWorkTimes({absl::Milliseconds(3)});
   EXPECT_EQ(job.recorder.program()->duration, absl::Milliseconds(kOps));
-  job.recorder.SetWorkTimes(
+  job.recorder.AddWorkTimes(
       std::vector<absl::Duration>(kOps, absl::Milliseconds(3)));
   job.op_time = absl::Microseconds(10);
+  Finish(&job);
   job.Steps(4);
   EXPECT_EQ(job.recorder.program()->duration, 3 * absl::Milliseconds(kOps));
   EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(15));
+}
+
+TEST(StepRecorderTest, EachOpsLeastTimeOfWorkCounts) {
+  FakeJob job(kLayers);
+  job.Steps(4);
+  int timed = 0;
+  for (int i = 0; i < 40; ++i) {
+    job.Load();
+    // One op has a stall in it, each time another; one is never seen.
+    std::vector<absl::Duration> busy(kOps, absl::Milliseconds(3));
+    busy[i % 4] = absl::Milliseconds(50);
+    busy[7] = absl::InfiniteDuration();
+    job.recorder.AddWorkTimes(busy);
+    timed += job.recorder.timing();
+    Finish(&job);
+  }
+  EXPECT_EQ(timed, StepRecorder::kTimings - 1);
+  const StepProgram& program = *job.recorder.program();
+  EXPECT_EQ(program.duration, 3 * absl::Milliseconds(kOps - 1));
+  EXPECT_EQ(program.ops[8].start, absl::Milliseconds(21));
+}
+
+// What is told in the middle of a step is of none that has ended.
+TEST(StepRecorderTest, TimesOfWorkAreThoseOfAWholeRepetition) {
+  FakeJob job(kLayers);
+  job.Steps(4);
+  job.Load();
+  const std::vector<absl::Duration> busy(kOps, absl::Milliseconds(3));
+  job.recorder.AddWorkTimes(busy);
+  job.Forward(0);
+  job.recorder.AddWorkTimes(
+      std::vector<absl::Duration>(kOps, absl::Milliseconds(1)));
+  EXPECT_EQ(job.recorder.program()->duration, 3 * absl::Milliseconds(kOps));
 }
 
 // The value of a variable that each step allocates anew.
