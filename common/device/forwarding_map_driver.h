@@ -34,6 +34,10 @@ class ForwardingMapDriver : public MapDriver {
   absl::StatusOr<char*> ReserveRange(Bytes size) override {
     return inner_->ReserveRange(size);
   }
+  absl::StatusOr<char*> ReserveRangeFor(absl::Span<const ChunkHandle> chunks,
+                                        Bytes size) override {
+    return inner_->ReserveRangeFor(chunks, size);
+  }
   void ReleaseRange(char* range, Bytes size) override {
     inner_->ReleaseRange(range, size);
   }

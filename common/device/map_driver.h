@@ -46,6 +46,9 @@ struct MapDriverInfo {
   // Moves each way that are worth having under way at a time: more than one
   // where something else copies while the CPU maps.
   int moves;
+  // What Unmap leaves in place makes mapping the same chunks there cost
+  // nothing: they are worth having again.
+  bool keeps_mappings = false;
 };
 
 // Maps chunks into address ranges of this process and moves bytes between
@@ -87,6 +90,13 @@ class MapDriver {
 
   // Reserves `size` bytes of addresses, without memory behind them.
   virtual absl::StatusOr<char*> ReserveRange(Bytes size) = 0;
+  // The same for chunks that are to be mapped there, of `size` together: where
+  // they are mapped already, if the driver has kept such a range.
+  virtual absl::StatusOr<char*> ReserveRangeFor(
+      absl::Span<const ChunkHandle> chunks, Bytes size) {
+    (void)chunks;
+    return ReserveRange(size);
+  }
   // REQUIRES: nothing is mapped in the range.
   virtual void ReleaseRange(char* range, Bytes size) = 0;
 
@@ -95,14 +105,16 @@ class MapDriver {
   virtual absl::Status Map(char* range,
                            absl::Span<const ChunkHandle> chunks) = 0;
 
-  // Unmaps the chunks of `range`; it has no accessible memory afterwards.
-  // `chunks` as given to Map or CopyIn.
+  // Unmaps the chunks of `range`, which nobody touches any more; where accesses
+  // can be stopped it has no accessible memory afterwards. Where they cannot
+  // (CUDA), the mapping may stay until something else is mapped there, or one of
+  // the chunks is forgotten. `chunks` as given to Map or CopyIn.
   virtual absl::Status Unmap(char* range,
                              absl::Span<const ChunkHandle> chunks) = 0;
 
-  // Unmaps the range once `after` has passed, and releases it then; what is
-  // under way may touch it until then. The chunks may be mapped elsewhere at
-  // once.
+  // Unmaps the range once `after` has passed, as Unmap does, and releases it;
+  // what is under way may touch it until then. The chunks may be mapped
+  // elsewhere at once.
   virtual absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
                                   absl::Span<const ChunkHandle> chunks) = 0;
 
@@ -150,6 +162,17 @@ class MapDriver {
                                        absl::Span<const ChunkHandle> chunks,
                                        absl::Span<const ExtentPiece> slot,
                                        Bytes size, StreamHandle stream) = 0;
+
+  // The same while the program computes, as CopyOutGently; returns when the
+  // bytes have been copied.
+  virtual absl::Status CopyInGently(char* range,
+                                    absl::Span<const ChunkHandle> chunks,
+                                    absl::Span<const ExtentPiece> slot,
+                                    Bytes size) {
+    const absl::StatusOr<Fence> copied =
+        CopyIn(range, chunks, slot, size, StreamHandle::kHostOrder);
+    return copied.ok() ? Wait(*copied) : copied.status();
+  }
 
   // --- streams ------------------------------------------------------------
 

@@ -90,7 +90,7 @@ TEST_P(MapDriverContract, ARangeThatIsUnmappedLaterGivesItsChunksAtOnce) {
   EXPECT_TRUE(absl::IsInvalidArgument(map_->Unmap(b.range, b.chunks)));
   // The first range is not ours any more.
   ASSERT_TRUE(map_->UnmapAfter({}, c.range, c.chunks).ok());
-  const absl::StatusOr<char*> again = map_->ReserveRange(b.size);
+  const absl::StatusOr<char*> again = map_->ReserveRangeFor(b.chunks, b.size);
   ASSERT_TRUE(again.ok());
   EXPECT_TRUE(*again == b.range || *again == c.range);
   map_->ReleaseRange(*again, b.size);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -32,6 +33,19 @@ CUdeviceptr DevicePointer(const char* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
+// Of a gentle copy: calls `copy` with what lies in the slot, piece by piece.
+template <typename Pieces, typename F>
+absl::Status ForEachPiece(const Pieces& pieces, F copy) {
+  for (const auto& piece : pieces) {
+    for (Bytes done; done < piece.size; done += kGentlePiece) {
+      METS_RETURN_IF_ERROR(
+          copy(piece.extent->base() + (piece.offset + done).count(),
+               std::min(kGentlePiece, piece.size - done)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaMapDriver>> CudaMapDriver::Create(
@@ -53,6 +67,9 @@ absl::StatusOr<std::unique_ptr<CudaMapDriver>> CudaMapDriver::Create(
       api, device, std::move(context), reinterpret_cast<char*>(begin), size));
   METS_ASSIGN_OR_RETURN(driver->out_, driver->streams_->Create());
   METS_ASSIGN_OR_RETURN(driver->in_, driver->streams_->Create());
+  for (StreamHandle& stream : driver->gentle_in_) {
+    METS_ASSIGN_OR_RETURN(stream, driver->streams_->Create());
+  }
   return driver;
 }
 
@@ -71,6 +88,7 @@ CudaMapDriver::~CudaMapDriver() {
   const CudaContext::Scope scope(*context_);
   UnmapLeaving(/*wait=*/true);
   streams_.reset();  // Its work ends before the rest goes.
+  for (const CudaKeptMapping& mapping : kept_.TakeAll()) EndKept(mapping);
   std::map<char*, Bytes> mapped;
   const std::vector<CudaChunk> chunks = chunks_.TakeAll();
   for (const CudaChunk& chunk : chunks) {
@@ -88,7 +106,8 @@ CudaMapDriver::~CudaMapDriver() {
 }
 
 MapDriverInfo CudaMapDriver::info() const {
-  return {"cuda", kCudaGranularity, kSlabThreshold, kMoves};
+  return {"cuda", kCudaGranularity, kSlabThreshold, kMoves,
+          /*keeps_mappings=*/true};
 }
 
 absl::StatusOr<ChunkHandle> CudaMapDriver::ImportChunk(UniqueFd fd,
@@ -118,6 +137,19 @@ absl::Status CudaMapDriver::CheckSize(CUmemGenericAllocationHandle memory,
 }
 
 void CudaMapDriver::ForgetChunk(ChunkHandle handle) {
+  {
+    const CudaContext::Scope scope(*context_);
+    std::vector<CudaKeptMapping> released;
+    absl::MutexLock lock(&kept_mutex_);
+    for (CudaKeptMapping& mapping : kept_.TakeWith(handle)) {
+      if (mapping.released) {
+        released.push_back(std::move(mapping));
+      } else {
+        EndKept(mapping);
+      }
+    }
+    EndKeptLater(std::move(released));
+  }
   UnmapLeaving(/*wait=*/true);
   const CudaChunk chunk = chunks_.Take(handle);
   if (chunk.memory != 0) api_.cuMemRelease(chunk.memory).IgnoreError();
@@ -138,12 +170,25 @@ void CudaMapDriver::ForgetExtent(ExtentHandle extent) {
 }
 
 absl::StatusOr<char*> CudaMapDriver::ReserveRange(Bytes size) {
-  METS_ASSIGN_OR_RETURN(const uint64_t offset, ranges_.Allocate(size));
-  return begin_ + offset;
+  absl::StatusOr<uint64_t> offset = ranges_.Allocate(size);
+  if (!offset.ok()) {  // What is kept has the addresses.
+    EndKeptLater(kept_.TakeReleased());
+    UnmapLeaving(/*wait=*/true);
+    offset = ranges_.Allocate(size);
+  }
+  METS_RETURN_IF_ERROR(offset.status());
+  return begin_ + *offset;
+}
+
+absl::StatusOr<char*> CudaMapDriver::ReserveRangeFor(Handles handles,
+                                                     Bytes size) {
+  char* kept = kept_.Reserve(handles);
+  if (kept != nullptr) return kept;
+  return ReserveRange(size);
 }
 
 void CudaMapDriver::ReleaseRange(char* range, Bytes size) {
-  ranges_.Free(range - begin_, size);
+  if (!kept_.Release(range)) ranges_.Free(range - begin_, size);
 }
 
 absl::StatusOr<CudaChunks> CudaMapDriver::Move(char* range, Handles handles,
@@ -164,9 +209,19 @@ absl::Status CudaMapDriver::Map(char* range, Handles handles) {
   METS_RETURN_IF_ERROR(scope.status());
   METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
                         Move(range, handles, nullptr, range));
+  if (TakesKept(range, handles)) return absl::OkStatus();
   const absl::Status mapped = MapChunks(range, chunks);
   if (!mapped.ok()) METS_CHECK_OK(chunks_.Move(handles, range, nullptr));
   return mapped;
+}
+
+bool CudaMapDriver::TakesKept(char* range, Handles handles) {
+  absl::MutexLock lock(&kept_mutex_);
+  const std::optional<CudaKeptMapping> kept = kept_.Take(range);
+  if (!kept.has_value()) return false;
+  if (absl::MakeSpan(kept->chunks) == handles) return true;
+  EndKept(*kept);
+  return false;
 }
 
 absl::Status CudaMapDriver::MapChunks(char* range, const CudaChunks& chunks) {
@@ -191,29 +246,62 @@ absl::Status CudaMapDriver::Unmap(char* range, Handles handles) {
   const CudaContext::Scope scope(*context_);
   METS_RETURN_IF_ERROR(scope.status());
   METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
-                        Move(range, handles, range, range));
+                        Move(range, handles, range, nullptr));
   if (chunks.chunks.empty()) return absl::OkStatus();
-  METS_RETURN_IF_ERROR(
-      api_.cuMemUnmap(DevicePointer(range), chunks.size.count()));
-  METS_CHECK_OK(chunks_.Move(handles, range, nullptr));
+  CudaKeptMapping mapping = {range,
+                             chunks.size,
+                             {handles.begin(), handles.end()},
+                             {},
+                             /*released=*/false};
+  if (IsReadOnly(range)) {
+    EndKept(mapping);
+  } else {
+    kept_.Add(std::move(mapping));
+  }
   return absl::OkStatus();
 }
 
 absl::Status CudaMapDriver::UnmapAfter(absl::Span<const Fence> after,
                                        char* range, Handles handles) {
-  UnmapLeaving(/*wait=*/false);
-  if (HavePassed(after)) {
-    METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
-                          Move(range, handles, range, range));
-    METS_RETURN_IF_ERROR(Unmap(range, handles));
-    ReleaseRange(range, chunks.size);
-    return absl::OkStatus();
-  }
   METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
                         Move(range, handles, range, nullptr));
-  absl::MutexLock lock(&leaving_mutex_);
-  leaving_.push_back({{after.begin(), after.end()}, range, chunks.size});
+  CudaKeptMapping mapping = {range,
+                             chunks.size,
+                             {handles.begin(), handles.end()},
+                             {after.begin(), after.end()},
+                             /*released=*/true};
+  if (IsReadOnly(range)) {
+    EndKeptLater({std::move(mapping)});
+  } else {
+    kept_.Add(std::move(mapping));
+    EndKeptLater(kept_.TakeSurplus());
+  }
   return absl::OkStatus();
+}
+
+bool CudaMapDriver::IsReadOnly(char* range) {
+  absl::MutexLock lock(&read_only_mutex_);
+  return read_only_.contains(range);
+}
+
+void CudaMapDriver::EndKept(const CudaKeptMapping& mapping) {
+  api_.cuMemUnmap(DevicePointer(mapping.range), mapping.size.count())
+      .IgnoreError();
+  {
+    absl::MutexLock lock(&read_only_mutex_);
+    read_only_.erase(mapping.range);
+  }
+  if (mapping.released) ranges_.Free(mapping.range - begin_, mapping.size);
+}
+
+void CudaMapDriver::EndKeptLater(std::vector<CudaKeptMapping> mappings) {
+  {
+    absl::MutexLock lock(&leaving_mutex_);
+    for (CudaKeptMapping& mapping : mappings) {
+      leaving_.push_back(std::move(mapping));
+    }
+  }
+  UnmapLeaving(/*wait=*/false);
 }
 
 // An error is the context's end: nothing touches the range any more.
@@ -228,14 +316,12 @@ void CudaMapDriver::UnmapLeaving(bool wait) {
   const CudaContext::Scope scope(*context_);
   absl::MutexLock lock(&leaving_mutex_);
   while (!leaving_.empty()) {
-    const Leaving& first = leaving_.front();
+    const CudaKeptMapping& first = leaving_.front();
     if (wait) {
       for (Fence fence : first.after) Wait(fence).IgnoreError();
     }
     if (!HavePassed(first.after)) return;
-    api_.cuMemUnmap(DevicePointer(first.range), first.size.count())
-        .IgnoreError();
-    ReleaseRange(first.range, first.size);
+    EndKept(first);
     leaving_.pop_front();
   }
 }
@@ -263,6 +349,10 @@ absl::Status CudaMapDriver::SetReadOnly(char* range, Handles handles,
   METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
                         Move(range, handles, range, range));
   if (chunks.chunks.empty()) return absl::OkStatus();
+  {
+    absl::MutexLock lock(&read_only_mutex_);
+    if (read_only) read_only_.insert(range);
+  }
   const CUdeviceptr begin = DevicePointer(range);
   if (read_only) {
     CUmemAccessDesc access = access_;
@@ -313,16 +403,12 @@ absl::StatusOr<CudaMapDriver::Pieces> CudaMapDriver::PiecesFor(
 absl::Status CudaMapDriver::CopyGently(char* range, const Pieces& pieces,
                                        StreamHandle stream) {
   absl::MutexLock lock(&gentle_mutex_);
-  for (const auto& piece : pieces) {
-    for (Bytes done; done < piece.size; done += kGentlePiece) {
-      const Bytes size = std::min(kGentlePiece, piece.size - done);
-      METS_RETURN_IF_ERROR(CopyPiece(
-          range, piece.extent->base() + (piece.offset + done).count(), size,
-          stream));
-      range += size.count();
-    }
-  }
-  return absl::OkStatus();
+  return ForEachPiece(pieces, [&](char* host, Bytes size)
+                                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(gentle_mutex_) {
+    METS_RETURN_IF_ERROR(CopyPiece(range, host, size, stream));
+    range += size.count();
+    return absl::OkStatus();
+  });
 }
 
 absl::Status CudaMapDriver::CopyPiece(char* range, char* host, Bytes size,
@@ -344,21 +430,71 @@ absl::Status CudaMapDriver::CopyPiece(char* range, char* host, Bytes size,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Fence> CudaMapDriver::CopyIn(char* range, Handles handles,
-                                            absl::Span<const ExtentPiece> slot,
-                                            Bytes size, StreamHandle stream) {
-  METS_ASSIGN_OR_RETURN(const Pieces pieces, extents_.Resolve(slot, size));
+absl::StatusOr<CudaMapDriver::Pieces> CudaMapDriver::PiecesFrom(
+    Handles handles, absl::Span<const ExtentPiece> slot, Bytes size) {
+  METS_ASSIGN_OR_RETURN(Pieces pieces, extents_.Resolve(slot, size));
   METS_ASSIGN_OR_RETURN(const CudaChunks chunks,
-                        Move(range, handles, nullptr, nullptr));
+                        Move(begin_, handles, nullptr, nullptr));
   if (chunks.size < size) {
     return absl::InvalidArgumentError(absl::StrCat("copy ", FormatBytes(size),
                                                    " into chunks of only ",
                                                    FormatBytes(chunks.size)));
   }
+  return pieces;
+}
+
+absl::StatusOr<Fence> CudaMapDriver::CopyIn(char* range, Handles handles,
+                                            absl::Span<const ExtentPiece> slot,
+                                            Bytes size, StreamHandle stream) {
+  METS_ASSIGN_OR_RETURN(const Pieces pieces, PiecesFrom(handles, slot, size));
   METS_RETURN_IF_ERROR(Map(range, handles));
   std::vector<ChunkHandle> kept(handles.begin(), handles.end());
   return Copy(/*out=*/false, range, pieces, stream,
               [this, range, kept = std::move(kept)] { UndoMap(range, kept); });
+}
+
+absl::Status CudaMapDriver::CopyInGently(char* range, Handles handles,
+                                         absl::Span<const ExtentPiece> slot,
+                                         Bytes size) {
+  const CudaContext::Scope scope(*context_);
+  METS_RETURN_IF_ERROR(scope.status());
+  METS_ASSIGN_OR_RETURN(const Pieces pieces, PiecesFrom(handles, slot, size));
+  METS_RETURN_IF_ERROR(Map(range, handles));
+  const auto fences = IssueInTurn(range, pieces);
+  absl::Status status = fences.status();
+  if (fences.ok()) {
+    for (Fence fence : *fences) status.Update(streams_->Wait(fence));
+  }
+  if (!status.ok()) UndoMap(range, handles);
+  return status;
+}
+
+absl::StatusOr<std::array<Fence, 2>> CudaMapDriver::IssueInTurn(
+    char* range, const Pieces& pieces) {
+  std::array<Fence, 2> last = {Fence::kPassed, Fence::kPassed};
+  absl::MutexLock lock(&in_turn_mutex_);
+  const absl::Status issued = ForEachPiece(
+      pieces, [&](char* host, Bytes size)
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(in_turn_mutex_) {
+        const size_t turn = next_in_turn_;
+        const StreamHandle stream = gentle_in_[turn];
+        METS_ASSIGN_OR_RETURN(const CUstream on, streams_->Find(stream));
+        METS_RETURN_IF_ERROR(streams_->StreamWait(stream, in_turn_));
+        METS_RETURN_IF_ERROR(api_.cuMemcpyHtoDAsync(DevicePointer(range), host,
+                                                    size.count(), on));
+        METS_ASSIGN_OR_RETURN(in_turn_, streams_->Record(stream));
+        last[turn] = in_turn_;
+        next_in_turn_ = 1 - turn;
+        range += size.count();
+        return absl::OkStatus();
+      });
+  if (issued.ok()) return last;
+  // Part of it may be under way.
+  for (StreamHandle stream : gentle_in_) {
+    const absl::StatusOr<CUstream> on = streams_->Find(stream);
+    if (on.ok()) api_.cuStreamSynchronize(*on).IgnoreError();
+  }
+  return issued;
 }
 
 absl::StatusOr<Fence> CudaMapDriver::Copy(bool out, char* range,

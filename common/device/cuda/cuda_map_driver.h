@@ -2,12 +2,15 @@
 #ifndef METS_COMMON_DEVICE_CUDA_CUDA_MAP_DRIVER_H_
 #define METS_COMMON_DEVICE_CUDA_CUDA_MAP_DRIVER_H_
 
+#include <array>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -19,6 +22,7 @@
 #include "common/device/cuda/cuda_context.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/cuda_extent.h"
+#include "common/device/cuda/cuda_kept_mappings.h"
 #include "common/device/cuda/cuda_stream_set.h"
 #include "common/device/extent_table.h"
 #include "common/device/map_driver.h"
@@ -70,6 +74,8 @@ class CudaMapDriver : public MapDriver {
   void ForgetExtent(ExtentHandle extent) override;
 
   absl::StatusOr<char*> ReserveRange(Bytes size) override;
+  absl::StatusOr<char*> ReserveRangeFor(absl::Span<const ChunkHandle> chunks,
+                                        Bytes size) override;
   void ReleaseRange(char* range, Bytes size) override;
   absl::Status Map(char* range, absl::Span<const ChunkHandle> chunks) override;
   absl::Status Unmap(char* range,
@@ -96,6 +102,10 @@ class CudaMapDriver : public MapDriver {
                                absl::Span<const ExtentPiece> slot, Bytes size,
                                StreamHandle stream) override;
 
+  absl::Status CopyInGently(char* range, absl::Span<const ChunkHandle> chunks,
+                            absl::Span<const ExtentPiece> slot,
+                            Bytes size) override;
+
   absl::StatusOr<StreamHandle> CreateStream() override;
   absl::StatusOr<StreamHandle> AdoptStream(void* stream) override;
   void DestroyStream(StreamHandle stream) override;
@@ -119,15 +129,18 @@ class CudaMapDriver : public MapDriver {
   // CudaChunkTable's Move, for chunks that must fit at `range`.
   absl::StatusOr<CudaChunks> Move(char* range, Handles handles, char* from,
                                   char* to);
-  // A range whose chunks may be in others already.
-  struct Leaving {
-    std::vector<Fence> after;
-    char* range;
-    Bytes size;
-  };
-
   bool HavePassed(absl::Span<const Fence> fences);
-  // Unmaps those of leaving_ that may be; with `wait`, all, once they may.
+  // It may be, or may have been.
+  bool IsReadOnly(char* range);
+  // Whether the range has these chunks already; if others, they are unmapped.
+  bool TakesKept(char* range, Handles handles);
+  // Ends a kept mapping, and its range, if that is nobody's. REQUIRES: what may
+  // touch it has passed.
+  void EndKept(const CudaKeptMapping& mapping);
+  // The same once that has passed.
+  void EndKeptLater(std::vector<CudaKeptMapping> mappings);
+  // Does what EndKeptLater has left to do, as far as it may be; with `wait`,
+  // all, once it may.
   void UnmapLeaving(bool wait);
   // Of chunks that belong to the range.
   absl::Status MapChunks(char* range, const CudaChunks& chunks);
@@ -138,12 +151,19 @@ class CudaMapDriver : public MapDriver {
   absl::StatusOr<Pieces> PiecesFor(char* range, Handles handles,
                                    absl::Span<const ExtentPiece> slot,
                                    Bytes size);
+  // The same for a copy in, whose chunks are of no range yet.
+  absl::StatusOr<Pieces> PiecesFrom(Handles handles,
+                                    absl::Span<const ExtentPiece> slot,
+                                    Bytes size);
   // Copies out on a stream of which nothing else is left to do, piece by piece.
   absl::Status CopyGently(char* range, const Pieces& pieces,
                           StreamHandle stream);
   absl::Status CopyPiece(char* range, char* host, Bytes size,
                          StreamHandle stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(gentle_mutex_);
+  // Copies in on two streams in turn; the fences behind each one's last piece.
+  absl::StatusOr<std::array<Fence, 2>> IssueInTurn(char* range,
+                                                   const Pieces& pieces);
   // Puts the copies between the range and the pieces into a stream.
   absl::Status Issue(bool out, char* range, const Pieces& pieces,
                      CUstream stream);
@@ -160,15 +180,27 @@ class CudaMapDriver : public MapDriver {
   RangeAllocator ranges_;
 
   CudaChunkTable chunks_;
+  CudaKeptMappings kept_;
+  // Held until what was kept at a range that is somebody's is unmapped: its
+  // owner may map others there. Before all others.
+  absl::Mutex kept_mutex_;
   absl::Mutex leaving_mutex_;  // Taken before those of streams_ and ranges_.
-  std::deque<Leaving> leaving_ ABSL_GUARDED_BY(leaving_mutex_);
+  std::deque<CudaKeptMapping> leaving_ ABSL_GUARDED_BY(leaving_mutex_);
+  absl::Mutex read_only_mutex_;
+  absl::flat_hash_set<char*> read_only_  // Ranges.
+      ABSL_GUARDED_BY(read_only_mutex_);
   absl::Mutex gentle_mutex_;
   // Of late, a piece takes so long.
   absl::Duration piece_time_ ABSL_GUARDED_BY(gentle_mutex_);
+  absl::Mutex in_turn_mutex_;
+  // Behind the last piece of all, and the stream of the next.
+  Fence in_turn_ ABSL_GUARDED_BY(in_turn_mutex_) = Fence::kPassed;
+  size_t next_in_turn_ ABSL_GUARDED_BY(in_turn_mutex_) = 0;
   ExtentTable<CudaExtent> extents_;
   std::unique_ptr<CudaStreamSet> streams_;
   StreamHandle out_ = StreamHandle::kHostOrder;  // For copies in host order.
   StreamHandle in_ = StreamHandle::kHostOrder;
+  std::array<StreamHandle, 2> gentle_in_{};
 };
 
 }  // namespace mets

@@ -77,7 +77,59 @@ TEST_F(CudaMapDriverTest, BufferIsMadeAccessibleAndUnmappedByOneCallEach) {
   ASSERT_TRUE(map_->Map(range_, chunks_).ok());
   ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
   EXPECT_EQ(fake_cuda::Calls("cuMemSetAccess"), access + 1);
+  // Other chunks need the range.
+  std::swap(chunks_[1], chunks_[2]);
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  EXPECT_EQ(fake_cuda::Calls("cuMemSetAccess"), access + 2);
   EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 1);
+}
+
+TEST_F(CudaMapDriverTest, TheSameChunksAreMappedInARangeOnce) {
+  const std::string bytes = FillAndSave();
+  const int map = fake_cuda::Calls("cuMemMap");
+  const int unmap = fake_cuda::Calls("cuMemUnmap");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+    // Others use them meanwhile.
+    char* other = *map_->ReserveRangeFor(chunks_, kSize);
+    ASSERT_TRUE(map_->Map(other, chunks_).ok());
+    memset(other, i, kSize.count());
+    ASSERT_TRUE(map_->UnmapAfter({}, other, chunks_).ok());
+    ASSERT_TRUE(map_->CopyInGently(range_, chunks_, slot_, kSize).ok());
+    EXPECT_TRUE(std::string(range_, kSize.count()) == bytes);
+  }
+  EXPECT_EQ(fake_cuda::Calls("cuMemMap") - map, 3) << "in the other range";
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap);
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  map_->ForgetChunk(chunks_.back());
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 2);
+  chunks_.pop_back();
+}
+
+TEST_F(CudaMapDriverTest, ARangeThatWasReadOnlyIsMappedAnew) {
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  ASSERT_TRUE(map_->SetReadOnly(range_, chunks_, true).ok());
+  const int map = fake_cuda::Calls("cuMemMap");
+  const int unmap = fake_cuda::Calls("cuMemUnmap");
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 1);
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  EXPECT_EQ(fake_cuda::Calls("cuMemMap"), map + 3);
+}
+
+TEST_F(CudaMapDriverTest, WhatIsKeptGivesItsAddressesToOthers) {
+  const auto map =
+      *CudaMapDriver::Create(fake_cuda::Api(), device_, {MiB(64)});
+  UniqueFd fd = *pool_.CreateChunk(MiB(8));
+  const std::vector<ChunkHandle> chunks = {
+      *map->ImportChunk(UniqueFd(dup(fd.get())), MiB(8))};
+  METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
+  for (int i = 0; i < 20; ++i) {
+    const absl::StatusOr<char*> range = map->ReserveRange(MiB(8));
+    ASSERT_TRUE(range.ok()) << i << ": " << range.status();
+    ASSERT_TRUE(map->Map(*range, chunks).ok());
+    ASSERT_TRUE(map->UnmapAfter({}, *range, chunks).ok());
+  }
 }
 
 // A stream of the program, on which there is work until Release.
@@ -121,7 +173,9 @@ TEST_F(CudaMapDriverTest, ARangeStaysMappedUntilTheWorkOnItHasPassed) {
   EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap);
   busy.Release();
   ASSERT_TRUE(map_->UnmapAfter({}, other, chunks_).ok());
-  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 2);
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap) << "both are kept";
+  range_ = *map_->ReserveRangeFor(chunks_, kSize);
+  EXPECT_EQ(range_[0], 7);
 }
 
 TEST_F(CudaMapDriverTest, AForgottenChunkIsInNoRangeThatIsStillToBeUnmapped) {
@@ -140,10 +194,33 @@ TEST_F(CudaMapDriverTest, AForgottenChunkIsInNoRangeThatIsStillToBeUnmapped) {
   releaser.join();
 }
 
+// Whoever forgets a chunk may have to wait for work on another range with it.
+TEST_F(CudaMapDriverTest, ARangeIsFreeForOthersWhileOneOfItsChunksIsForgotten) {
+  BusyStream busy(*map_, device_);
+  char* other = *map_->ReserveRange(kSize);
+  ASSERT_TRUE(map_->Map(other, chunks_).ok());
+  ASSERT_TRUE(map_->UnmapAfter({busy.Record()}, other, chunks_).ok());
+  ASSERT_TRUE(map_->Map(range_, chunks_).ok());
+  ASSERT_TRUE(map_->Unmap(range_, chunks_).ok());
+  const int unmap = fake_cuda::Calls("cuMemUnmap");
+  const ChunkHandle forgotten = chunks_.back();
+  chunks_.pop_back();
+  std::thread forgets([&] { map_->ForgetChunk(forgotten); });
+  const absl::Time deadline = absl::Now() + absl::Seconds(2);
+  while (fake_cuda::Calls("cuMemUnmap") == unmap && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(map_->Map(range_, chunks_).ok());
+  busy.Release();
+  forgets.join();
+  EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 2);
+}
+
 TEST_F(CudaMapDriverTest, MappingThatFailsHalfwayIsUndone) {
   fake_cuda::Fail("cuMemMap", CUDA_ERROR_INVALID_VALUE, 3);
   EXPECT_TRUE(absl::IsInvalidArgument(map_->Map(range_, chunks_)));
   EXPECT_TRUE(IsUnmapped());
+  std::swap(chunks_[1], chunks_[2]);  // What IsUnmapped has mapped is kept.
   fake_cuda::Fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(absl::IsResourceExhausted(map_->Map(range_, chunks_)));
   EXPECT_TRUE(IsUnmapped());
@@ -250,6 +327,40 @@ TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
   METS_CHECK_OK(
       map_->CopyIn(range, chunks, slot, large, StreamHandle::kHostOrder));
   EXPECT_TRUE(std::string(range, large.count()) == bytes);
+}
+
+TEST_F(CudaMapDriverTest, AGentleCopyInIsDoneInPiecesInTwoStreams) {
+  const Bytes large = MiB(40);
+  std::vector<ChunkHandle> chunks;
+  for (int i = 0; i < 5; ++i) {
+    UniqueFd fd = *pool_.CreateChunk(MiB(8));
+    chunks.push_back(*map_->ImportChunk(UniqueFd(dup(fd.get())), MiB(8)));
+    METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
+  }
+  char* range = *map_->ReserveRange(large);
+  METS_CHECK_OK(map_->Map(range, chunks));
+  const std::string bytes = Pattern(large.count(), 2);
+  memcpy(range, bytes.data(), bytes.size());
+  const ExtentHandle extent =
+      *map_->RegisterExtent(*pool_.CreateExtent(large), large);
+  const std::vector<ExtentPiece> slot = {{extent, Bytes(), large}};
+  METS_CHECK_OK(
+      map_->CopyOut(range, chunks, slot, large, StreamHandle::kHostOrder));
+  METS_CHECK_OK(map_->Unmap(range, chunks));
+  memset(range, 0, bytes.size());
+  const int copies = fake_cuda::Calls("cuMemcpyHtoDAsync");
+  const int waits = fake_cuda::Calls("cuStreamWaitEvent");
+  ASSERT_TRUE(map_->CopyInGently(range, chunks, slot, large).ok());
+  EXPECT_EQ(fake_cuda::Calls("cuMemcpyHtoDAsync") - copies, 3);
+  EXPECT_EQ(fake_cuda::Calls("cuStreamWaitEvent") - waits, 2);
+  EXPECT_TRUE(std::string(range, large.count()) == bytes);
+  METS_CHECK_OK(map_->Unmap(range, chunks));
+  for (const char* call : {"cuMemcpyHtoDAsync", "cuEventRecord"}) {
+    fake_cuda::Fail(call, CUDA_ERROR_INVALID_VALUE, 2);
+    EXPECT_FALSE(map_->CopyInGently(range, chunks, slot, large).ok());
+    EXPECT_TRUE(map_->Map(range, chunks).ok()) << call;
+    METS_CHECK_OK(map_->Unmap(range, chunks));
+  }
 }
 
 TEST_F(CudaMapDriverTest, TimeBetweenMarksIsThatOfTheWork) {
