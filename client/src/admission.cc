@@ -119,14 +119,14 @@ bool Admission::TakeGranted(Bytes size, ChunkSet* chunks) {
 }
 
 bool Admission::Reserve() {
-  std::vector<Bytes> sizes;
+  std::vector<MemoryNeed> needs;
   std::vector<Target*> missing;
   for (Target& target : targets_) {
     if (target.pinned || !target.chunks.empty()) continue;
     const Bytes size = target.buffer->range_size();
     if (TakeGranted(size, &target.chunks)) continue;
     missing.push_back(&target);
-    sizes.push_back(size);
+    needs.push_back({size, target.buffer});
   }
   std::vector<Bytes> still;
   {
@@ -143,17 +143,18 @@ bool Admission::Reserve() {
     }
   }
   missing_new_ = std::move(still);
-  sizes.insert(sizes.end(), missing_new_.begin(), missing_new_.end());
+  for (Bytes size : missing_new_) needs.push_back({size});
   std::vector<ChunkSet> local;
-  if (!sizes.empty() && !device_.TakeLocally(sizes, &local)) {
-    shortfall_ = std::move(sizes);
+  if (!needs.empty() && !device_.TakeLocally(needs, &local)) {
+    shortfall_.clear();
+    for (const MemoryNeed& need : needs) shortfall_.push_back(need.size);
     return false;
   }
   for (size_t i = 0; i < missing.size(); ++i) {
     missing[i]->chunks = std::move(local[i]);
   }
   for (size_t i = missing.size(); i < local.size(); ++i) {
-    op_->chunks.push_back({sizes[i], std::move(local[i])});
+    op_->chunks.push_back({needs[i].size, std::move(local[i])});
   }
   missing_new_.clear();
   shortfall_.clear();

@@ -76,6 +76,8 @@ struct Buffer {
   Mobility mobility = Mobility::kMovable;
   ChunkSet chunks;
   SwapSlot slot;
+  std::vector<uint64_t> chunks_before;  // Swapped: those it had, by id.
+  bool cached = false;                  // In the RangeCache.
 
   // Reports.
   ReportedBuffer reported;

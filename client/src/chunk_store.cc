@@ -103,7 +103,22 @@ void ChunkStore::AddIdle(const ChunkSet& chunks) {
     METS_CHECK(chunk->held) << "chunk " << chunk->id;
     idle_[chunk->size.count()].push_back(chunk);
     idle_bytes_ += chunk->size;
+    chunk->idle = true;
   }
+}
+
+Chunk* ChunkStore::PopIdle(ChunkSet* list) {
+  Chunk* chunk = list->back();
+  list->pop_back();
+  idle_bytes_ -= chunk->size;
+  chunk->idle = false;
+  return chunk;
+}
+
+void ChunkStore::TakeIdle(Chunk* chunk) {
+  ChunkSet& list = idle_[chunk->size.count()];
+  std::iter_swap(std::find(list.begin(), list.end(), chunk), list.end() - 1);
+  PopIdle(&list);
 }
 
 std::map<int64_t, int64_t> ChunkStore::IdleCounts() const {
@@ -121,9 +136,7 @@ bool ChunkStore::TakeUpTo(Bytes size, Bytes most, ChunkSet* out) {
   for (auto it = take.rbegin(); it != take.rend(); ++it) {
     ChunkSet& list = idle_[it->first];
     for (int64_t i = 0; i < it->second; ++i) {
-      out->push_back(list.back());
-      list.pop_back();
-      idle_bytes_ -= out->back()->size;
+      out->push_back(PopIdle(&list));
     }
   }
   return true;
@@ -134,12 +147,10 @@ ChunkSet ChunkStore::TakeIdle(Bytes size) {
   Bytes total;
   for (auto& [chunk_size, list] : idle_) {
     while (!list.empty() && total < size) {
-      taken.push_back(list.back());
-      list.pop_back();
+      taken.push_back(PopIdle(&list));
       total += taken.back()->size;
     }
   }
-  idle_bytes_ -= total;
   return taken;
 }
 

@@ -33,6 +33,9 @@ struct Chunk {
   // Idle: whose work may still touch it, as of a buffer (buffer.h).
   StreamMask streams = 0;
   StreamTable::Moment used = 0;
+  bool idle = false;  // In the store's lists of those.
+  // The buffer or cached range that has it; null: none.
+  Buffer* range = nullptr;
   // The lent range in which it is still mapped; null: none.
   Buffer* lent_in = nullptr;
 };
@@ -67,6 +70,8 @@ class ChunkStore {
   }
   // The same, or where none do, `most` at most.
   bool TakeUpTo(Bytes size, Bytes most, ChunkSet* out);
+  // This one, which is idle.
+  void TakeIdle(Chunk* chunk);
   // Idle chunks of at least `size` together, or all of them; small ones first.
   ChunkSet TakeIdle(Bytes size);
 
@@ -79,6 +84,9 @@ class ChunkStore {
   std::vector<uint64_t> HeldIds(bool publishing = false) const;
 
  private:
+  // The last of an idle list.
+  Chunk* PopIdle(ChunkSet* list);
+
   absl::flat_hash_map<uint64_t, std::unique_ptr<Chunk>> chunks_;
   absl::flat_hash_map<Chunk*, std::unique_ptr<Chunk>> orphans_;
   std::map<int64_t, ChunkSet> idle_;  // By size.

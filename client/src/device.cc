@@ -77,6 +77,7 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
               ? driver_->info().slab_threshold
               : std::min(options_.phantom, driver_->info().slab_threshold)),
       granularity_(driver_->info().granularity),
+      keeps_mappings_(driver_->info().keeps_mappings),
       limit_(options_.limit.count()),
       phantoms_(options_.phantom.is_zero()
                     ? nullptr
@@ -163,7 +164,8 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     } else {
       have_chunks =
           TakeReservedChunks(size, op, &chunks) ||
-          chunks_.TakeUpTo(size, tight() ? LargestFit(size) : size, &chunks);
+          (!(tight() && keeps_mappings_) &&
+           chunks_.TakeUpTo(size, tight() ? LargestFit(size) : size, &chunks));
     }
   }
   if (buffer != nullptr) {
@@ -247,8 +249,9 @@ absl::StatusOr<Buffer*> Device::MapNew(Bytes size, const ChunkSet& chunks) {
 }
 
 absl::StatusOr<Buffer*> Device::MapRange(Bytes size, const ChunkSet& chunks) {
-  METS_ASSIGN_OR_RETURN(char* base, driver_->ReserveRange(size));
-  const absl::Status mapped = driver_->Map(base, HandlesOf(chunks));
+  const std::vector<ChunkHandle> handles = HandlesOf(chunks);
+  METS_ASSIGN_OR_RETURN(char* base, driver_->ReserveRangeFor(handles, size));
+  const absl::Status mapped = driver_->Map(base, handles);
   if (!mapped.ok()) {
     driver_->ReleaseRange(base, size);
     return mapped;
@@ -258,6 +261,7 @@ absl::StatusOr<Buffer*> Device::MapRange(Bytes size, const ChunkSet& chunks) {
   buffer->base.store(base, std::memory_order_relaxed);
   buffer->size.store(size.count(), std::memory_order_relaxed);
   buffer->chunks = chunks;
+  SetRange(chunks, buffer);
   StreamTable::Moment used = 0;
   for (Chunk* chunk : chunks) {
     buffer->AddStreams(std::exchange(chunk->streams, 0));

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "client/include/mets/mets.h"
 #include "client/src/buffer_table.h"
+#include "client/src/chunk_sets.h"
 #include "client/src/chunk_store.h"
 #include "client/src/extent_store.h"
 #include "client/src/gate.h"
@@ -69,6 +70,12 @@ struct ShareWish {
   std::string name;
   std::string checksum;
   uint64_t bytes = 0;  // 0: any.
+};
+
+// Memory for a new range, or for a buffer that comes back.
+struct MemoryNeed {
+  Bytes size;
+  const Buffer* back = nullptr;
 };
 
 // Which of the buffers that have changed a report describes.
@@ -341,6 +348,9 @@ class Device {
   void Signal();
   // REQUIRES: the caller has moved it to kResuming.
   void Resume(Buffer* buffer);
+  // Maps the chunks there with what lies in the slot. Blocks.
+  absl::Status CopyBack(char* base, const std::vector<ChunkHandle>& chunks,
+                        const std::vector<ExtentPiece>& slot, Bytes size);
   // REQUIRES: the caller has moved it to kRestoring; it is pinned afterwards.
   absl::Status Restore(Buffer* buffer, const ChunkSet& chunks);
   // What BeginEviction chooses: finds the buffer, takes the slot for it, and
@@ -393,8 +403,8 @@ class Device {
   // False when there is no memory; true also when it need not come back.
   bool RestoreByPlan(uint64_t buffer_id, absl::FunctionRef<void()> has_memory);
   // Waits while somebody else has the buffer; one that is just leaving stays.
-  // Its size, if it is swapped.
-  std::optional<Bytes> SwappedSize(uint64_t buffer_id);
+  // What it needs, if it is swapped.
+  std::optional<MemoryNeed> NeedOf(uint64_t buffer_id);
   // TakeLocally for one range; when that fails, again whenever the plan has
   // evicted something.
   bool TakeOrAwait(Bytes size, ChunkSet* chunks);
@@ -414,14 +424,28 @@ class Device {
     return fill == Fill::kExactly ? size : LargestFit(size);
   }
   // Oldest cached ranges that, with the idle chunks, can fill all of `sizes`;
-  // false when all of them cannot.
+  // false when all of them cannot. Where mappings are kept, taking ranges apart
+  // costs nothing, and many small chunks are slow to map: all of them then.
   bool PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
                       std::vector<Buffer*>* ranges)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Chunks for all of `sizes` from idle chunks and cached ranges, or none.
-  bool TakeLocally(const std::vector<Bytes>& sizes,
+  // Chunks for all of the needs from idle chunks and cached ranges, or none;
+  // where mappings are kept, such as are mapped together already, if it can.
+  bool TakeLocally(const std::vector<MemoryNeed>& needs,
                    std::vector<ChunkSet>* chunks,
                    Fill fill = Fill::kExactly);
+  // Those, taken out of the idle ones and out of cached ranges, which go to
+  // `ranges` whole; or nothing.
+  ChunkSet TakeTogether(const MemoryNeed& need, Fill fill,
+                        std::vector<Buffer*>* ranges)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those that the buffer had, if they are free.
+  ChunkSet ChunksBefore(const Buffer& buffer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetRange(const ChunkSet& chunks, Buffer* range)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (Chunk* chunk : chunks) chunk->range = range;
+  }
   void ReturnIdle(const ChunkSet& chunks);
   void PutIdle(const ChunkSet& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutIdle(Buffer* range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -505,6 +529,7 @@ class Device {
   const DeviceOptions options_;
   const Bytes slab_threshold_;
   const Bytes granularity_;
+  const bool keeps_mappings_;  // The driver does.
   StreamHandle mover_ = StreamHandle::kHostOrder;
 
   std::atomic<int64_t> limit_;
@@ -534,6 +559,7 @@ class Device {
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
   BufferPool buffers_ ABSL_GUARDED_BY(mutex_);
   ChunkStore chunks_ ABSL_GUARDED_BY(mutex_);
+  ChunkSets sets_ ABSL_GUARDED_BY(mutex_);  // Where mappings are kept.
   ExtentStore extents_ ABSL_GUARDED_BY(mutex_);
   RangeCache cache_ ABSL_GUARDED_BY(mutex_);
   std::vector<Buffer*> lent_ ABSL_GUARDED_BY(mutex_);  // Ranges, oldest first.

@@ -2,12 +2,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "client/src/device.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace mets::client {
+namespace {
+
+// This process has it, and nobody uses it.
+bool IsFree(const Chunk& chunk) {
+  return chunk.held &&
+         (chunk.idle || (chunk.range != nullptr && chunk.range->cached));
+}
+
+}  // namespace
 
 bool Device::KnowsChunk(uint64_t id) {
   absl::MutexLock lock(&mutex_);
@@ -69,6 +79,7 @@ void Device::GiveBack(const ChunkSet& chunks, uint64_t order_id) {
       }
       orphan_bytes += chunk->size.count();
       forgotten.push_back(chunk->handle);
+      sets_.Forget(chunk);
       chunks_.Erase(chunk);
     }
     // What orphans held is free only once they are closed.
@@ -140,6 +151,8 @@ ChunkSet Device::TakeApart(const std::vector<Buffer*>& ranges) {
     {
       absl::MutexLock lock(&mutex_);
       table_->Set(base, size.count(), nullptr);
+      SetRange(range->chunks, nullptr);
+      if (keeps_mappings_) sets_.Remember(range->chunks);
       range->chunks.clear();
       buffers_.Put(range);
     }
@@ -151,6 +164,7 @@ ChunkSet Device::TakeApart(const std::vector<Buffer*>& ranges) {
 
 bool Device::PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
                             std::vector<Buffer*>* ranges) {
+  if (sizes.empty()) return true;
   Bytes need;
   for (Bytes size : sizes) need += size;
   if (chunks_.idle_bytes() + cache_.bytes() < need) return false;
@@ -158,7 +172,7 @@ bool Device::PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
   Bytes have = chunks_.idle_bytes();
   Buffer* next = cache_.oldest();
   for (;;) {
-    if (have >= need) {
+    if (have >= need && (next == nullptr || !keeps_mappings_)) {
       std::map<int64_t, int64_t> left = available;
       bool fits = true;
       for (size_t i = 0; i < sizes.size() && fits; ++i) {
@@ -176,27 +190,76 @@ bool Device::PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
   }
 }
 
-bool Device::TakeLocally(const std::vector<Bytes>& sizes,
+ChunkSet Device::ChunksBefore(const Buffer& buffer) {
+  ChunkSet chunks;
+  for (uint64_t id : buffer.chunks_before) {
+    Chunk* chunk = chunks_.Find(id);
+    if (chunk == nullptr || !IsFree(*chunk)) return {};
+    chunks.push_back(chunk);
+  }
+  // An earlier daemon may have called others so.
+  if (TotalSize(chunks) != buffer.range_size()) return {};
+  return chunks;
+}
+
+ChunkSet Device::TakeTogether(const MemoryNeed& need, Fill fill,
+                              std::vector<Buffer*>* ranges) {
+  ChunkSet chunks =
+      need.back != nullptr
+          ? ChunksBefore(*need.back)
+          : sets_.Take(need.size, MostOf(need.size, fill), IsFree);
+  for (Chunk* chunk : chunks) {
+    if (chunk->idle) {
+      chunks_.TakeIdle(chunk);
+    } else if (chunk->range->cached) {
+      cache_.Take(chunk->range);
+      ranges->push_back(chunk->range);
+    }
+  }
+  return chunks;
+}
+
+bool Device::TakeLocally(const std::vector<MemoryNeed>& needs,
                          std::vector<ChunkSet>* chunks, Fill fill) {
-  std::vector<Bytes> order = sizes;  // As PickDismantled planned.
+  std::vector<ChunkSet> taken(needs.size());
+  std::vector<Bytes> others;
   std::vector<Buffer*> ranges;
+  bool found;
   {
     absl::MutexLock lock(&mutex_);
-    if (!PickDismantled(order, fill, &ranges)) return false;
-    for (Buffer* range : ranges) cache_.Take(range);
-  }
-  const ChunkSet apart = TakeApart(ranges);
-  absl::MutexLock lock(&mutex_);
-  PutIdle(apart);
-  for (Bytes size : order) {
-    ChunkSet set;  // Another thread may have been faster.
-    if (!chunks_.TakeUpTo(size, MostOf(size, fill), &set)) {
-      for (const ChunkSet& taken : *chunks) PutIdle(taken);
-      chunks->clear();
-      return false;
+    for (size_t i = 0; i < needs.size(); ++i) {
+      if (keeps_mappings_) taken[i] = TakeTogether(needs[i], fill, &ranges);
+      if (taken[i].empty()) others.push_back(needs[i].size);
     }
-    chunks->push_back(std::move(set));
+    std::vector<Buffer*> more;
+    found = PickDismantled(others, fill, &more);
+    if (found) {
+      for (Buffer* range : more) cache_.Take(range);
+      ranges.insert(ranges.end(), more.begin(), more.end());
+    }
   }
+  ChunkSet rest = TakeApart(ranges);
+  if (!ranges.empty()) {
+    absl::flat_hash_set<Chunk*> mine;
+    for (const ChunkSet& set : taken) mine.insert(set.begin(), set.end());
+    rest.erase(std::remove_if(
+                   rest.begin(), rest.end(),
+                   [&](Chunk* chunk) { return mine.contains(chunk); }),
+               rest.end());
+  }
+  absl::MutexLock lock(&mutex_);
+  PutIdle(rest);
+  for (size_t i = 0; i < needs.size() && found; ++i) {
+    if (!taken[i].empty()) continue;
+    // Another thread may have been faster.
+    found = chunks_.TakeUpTo(needs[i].size, MostOf(needs[i].size, fill),
+                             &taken[i]);
+  }
+  if (!found) {
+    for (const ChunkSet& set : taken) PutIdle(set);
+    return false;
+  }
+  *chunks = std::move(taken);
   return true;
 }
 
@@ -234,6 +297,7 @@ bool Device::Forget(uint64_t chunk_id) {
     absl::MutexLock lock(&mutex_);
     Chunk* chunk = chunks_.Find(chunk_id);
     handle = chunk->handle;
+    sets_.Forget(chunk);
     chunks_.Erase(chunk);
   }
   driver_->ForgetChunk(handle);

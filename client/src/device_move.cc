@@ -300,6 +300,11 @@ Device::EvictResult Device::CommitEviction(Departure departure,
   {
     absl::MutexLock lock(&mutex_);
     chunks = std::exchange(buffer->chunks, {});
+    SetRange(chunks, nullptr);
+    buffer->chunks_before.clear();
+    for (const Chunk* chunk : chunks) {
+      if (keeps_mappings_) buffer->chunks_before.push_back(chunk->id);
+    }
     SetSlot(buffer, std::move(departure.slot));
     buffer->streams.store(0, std::memory_order_relaxed);
     buffer->in_order |= order_id.has_value();
@@ -323,21 +328,32 @@ bool Device::Unwanted(uint64_t buffer_id) {
   return buffer == nullptr || buffer->wanted.load() == 0;
 }
 
+absl::Status Device::CopyBack(char* base,
+                              const std::vector<ChunkHandle>& chunks,
+                              const std::vector<ExtentPiece>& slot,
+                              Bytes size) {
+  // A gated program waits until all is back.
+  if (!options_.gated && !gate_.closed()) {
+    return driver_->CopyInGently(base, chunks, slot, size);
+  }
+  const absl::StatusOr<Fence> fence =
+      driver_->CopyIn(base, chunks, slot, size, StreamHandle::kHostOrder);
+  return fence.ok() ? driver_->Wait(*fence) : fence.status();
+}
+
 absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
   char* base = buffer->base.load(std::memory_order_relaxed);
   const Bytes size = buffer->range_size();
   const Bytes copied = TotalSize(buffer->slot.pieces);
   AwaitStreams(chunks);
-  absl::StatusOr<Fence> fence =
-      driver_->CopyIn(base, HandlesOf(chunks), buffer->slot.pieces, copied,
-                      StreamHandle::kHostOrder);
   const absl::Status status =
-      fence.ok() ? driver_->Wait(*fence) : fence.status();
+      CopyBack(base, HandlesOf(chunks), buffer->slot.pieces, copied);
   std::vector<ExtentHandle> unused;
   {
     absl::MutexLock lock(&mutex_);
     if (status.ok()) {
       buffer->chunks = chunks;
+      SetRange(chunks, buffer);
       buffer->Touch(CoarseNowMs());  // It is about to be used.
       --away_;
       swapped_bytes_ -= size;

@@ -39,7 +39,7 @@ void Device::EvictByPlan(uint64_t buffer_id, const v1::Slot& slot) {
   if (Unwanted(buffer_id)) Evict(buffer_id, slot, std::nullopt);
 }
 
-std::optional<Bytes> Device::SwappedSize(uint64_t buffer_id) {
+std::optional<MemoryNeed> Device::NeedOf(uint64_t buffer_id) {
   Buffer* buffer;
   {
     absl::MutexLock lock(&mutex_);
@@ -47,7 +47,7 @@ std::optional<Bytes> Device::SwappedSize(uint64_t buffer_id) {
       buffer = buffers_.Find(buffer_id);
       if (buffer == nullptr || buffer->word.freed()) return std::nullopt;
       const Phase phase = buffer->word.phase();
-      if (phase == Phase::kSwapped) return buffer->range_size();
+      if (phase == Phase::kSwapped) return MemoryNeed{buffer->range_size(), buffer};
       if (phase == Phase::kEvicting) {
         if (buffer->word.TryMove(phase, Phase::kResuming)) break;
       } else if (phase == Phase::kBlocking || phase == Phase::kUnmapping) {
@@ -63,10 +63,10 @@ std::optional<Bytes> Device::SwappedSize(uint64_t buffer_id) {
 
 bool Device::RestoreByPlan(uint64_t buffer_id,
                            absl::FunctionRef<void()> has_memory) {
-  const std::optional<Bytes> size = SwappedSize(buffer_id);
-  if (!size.has_value()) return true;
+  const std::optional<MemoryNeed> need = NeedOf(buffer_id);
+  if (!need.has_value()) return true;
   std::vector<ChunkSet> chunks;
-  if (!TakeLocally({*size}, &chunks)) return false;
+  if (!TakeLocally({*need}, &chunks)) return false;
   has_memory();
   Buffer* buffer;
   {
@@ -92,7 +92,7 @@ bool Device::TakeOrAwait(Bytes size, ChunkSet* chunks) {
   std::optional<PlanRunner::Demand> demand;
   for (;;) {
     std::vector<ChunkSet> local;
-    if (TakeLocally({size}, &local, Fill::kAboutAsMuch)) {
+    if (TakeLocally({{size}}, &local, Fill::kAboutAsMuch)) {
       *chunks = std::move(local[0]);
       return true;
     }

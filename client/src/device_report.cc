@@ -177,6 +177,7 @@ void Device::BeginEpoch(uint64_t old_epoch) {
   {
     absl::MutexLock lock(&mutex_);
     forgotten = chunks_.BeginEpoch();
+    sets_.Clear();
     Bytes in_slots;
     for (Buffer& buffer : buffers_.all()) {
       const Phase phase = buffer.word.phase();

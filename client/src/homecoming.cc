@@ -53,7 +53,8 @@ std::vector<Homecoming::Absent> Homecoming::Collect() {
         const Phase phase = buffer.word.phase();
         if (phase == Phase::kFree || buffer.word.freed()) continue;
         if (phase == Phase::kSwapped) {
-          absent.push_back({BufferPool::IdOf(buffer), buffer.range_size()});
+          absent.push_back(
+              {BufferPool::IdOf(buffer), buffer.range_size(), &buffer});
         } else if (phase == Phase::kEvicting) {
           if (buffer.word.TryMove(phase, Phase::kResuming)) {
             stay.push_back(&buffer);
@@ -113,9 +114,13 @@ void Homecoming::Fail(const absl::Status& status) {
 
 absl::Status Homecoming::Fetch(const std::vector<Absent>& some) {
   std::vector<Bytes> sizes;
-  for (const Absent& absent : some) sizes.push_back(absent.size);
+  std::vector<MemoryNeed> needs;
+  for (const Absent& absent : some) {
+    sizes.push_back(absent.size);
+    needs.push_back({absent.size, absent.buffer});
+  }
   std::vector<ChunkSet> chunks;
-  if (!device_.TakeLocally(sizes, &chunks)) {
+  if (!device_.TakeLocally(needs, &chunks)) {
     absl::StatusOr<Grant> grant =
         device_.uplink_.Acquire(device_, sizes, deadline_, {});
     if (!grant.ok()) return grant.status();

@@ -37,6 +37,7 @@ class Homecoming {
   struct Absent {
     uint64_t id;
     Bytes size;
+    const Buffer* buffer;
   };
 
   // What is swapped, largest first; waits while there is none of that and

@@ -19,6 +19,7 @@ void RangeCache::Put(Buffer* range) {
   (newest_ != nullptr ? newest_->newer : oldest_) = range;
   newest_ = range;
   bytes_ += range->range_size();
+  range->cached = true;
 }
 
 Buffer* RangeCache::Choose(Buffer* bucket, const Stream& stream) {
@@ -60,6 +61,7 @@ void RangeCache::Unlink(Buffer* range, Buffer** bucket) {
   range->older = range->newer = nullptr;
   range->bucket_next = range->bucket_prev = nullptr;
   bytes_ -= range->range_size();
+  range->cached = false;
 }
 
 }  // namespace mets::client
