@@ -442,6 +442,10 @@ class Device {
   // Those that the buffer had, if they are free.
   ChunkSet ChunksBefore(const Buffer& buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseChunk(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    sets_.Forget(chunk);
+    chunks_.Erase(chunk);
+  }
   void SetRange(const ChunkSet& chunks, Buffer* range)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (Chunk* chunk : chunks) chunk->range = range;

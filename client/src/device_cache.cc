@@ -79,8 +79,7 @@ void Device::GiveBack(const ChunkSet& chunks, uint64_t order_id) {
       }
       orphan_bytes += chunk->size.count();
       forgotten.push_back(chunk->handle);
-      sets_.Forget(chunk);
-      chunks_.Erase(chunk);
+      EraseChunk(chunk);
     }
     // What orphans held is free only once they are closed.
     if (forgotten.empty()) {
@@ -297,8 +296,7 @@ bool Device::Forget(uint64_t chunk_id) {
     absl::MutexLock lock(&mutex_);
     Chunk* chunk = chunks_.Find(chunk_id);
     handle = chunk->handle;
-    sets_.Forget(chunk);
-    chunks_.Erase(chunk);
+    EraseChunk(chunk);
   }
   driver_->ForgetChunk(handle);
   return true;

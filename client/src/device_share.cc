@@ -222,7 +222,7 @@ void Device::LeaveShare(HeldShare* share) {
       chunk->shared = false;
       if (!chunk->orphan) continue;
       forgotten.push_back(chunk->handle);
-      chunks_.Erase(chunk);
+      EraseChunk(chunk);
     }
   }
   // What orphans held is free only once they are closed.

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -214,6 +217,81 @@ TEST_F(CudaMapDriverTest, ARangeIsFreeForOthersWhileOneOfItsChunksIsForgotten) {
   busy.Release();
   forgets.join();
   EXPECT_EQ(fake_cuda::Calls("cuMemUnmap"), unmap + 2);
+}
+
+// Threads with a range each share chunks; what they map is what they have
+// written, and a chunk that nobody has is forgotten and imported again.
+TEST_F(CudaMapDriverTest, RangesOfSeveralThreadsKeepMappingsOfTheSameChunks) {
+  constexpr int kThreads = 3, kChunks = 8, kRounds = 150;
+  const Bytes size = MiB(4);  // Two chunks.
+  std::vector<UniqueFd> fds;
+  std::mutex mutex;
+  std::vector<int> free;
+  std::vector<ChunkHandle> handles;
+  const auto import = [&](int i) {
+    return *map_->ImportChunk(UniqueFd(dup(fds[i].get())), MiB(2));
+  };
+  for (int i = 0; i < kChunks; ++i) {
+    fds.push_back(*pool_.CreateChunk(MiB(2)));
+    handles.push_back(import(i));
+    free.push_back(i);
+  }
+  std::atomic<bool> done = false;
+  const auto run = [&](int seed) {
+    std::mt19937 random(seed);
+    const StreamHandle stream = *map_->CreateStream();
+    char* mine = *map_->ReserveRange(size);
+    for (int round = 0; round < kRounds; ++round) {
+      int a, b;
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        std::shuffle(free.begin(), free.end(), random);
+        a = free.back();
+        free.pop_back();
+        b = free.back();
+        free.pop_back();
+      }
+      const std::vector<ChunkHandle> chunks = {handles[a], handles[b]};
+      const bool fresh = random() % 2 == 0;
+      char* range = fresh ? *map_->ReserveRangeFor(chunks, size) : mine;
+      const absl::Status mapped = map_->Map(range, chunks);
+      EXPECT_TRUE(mapped.ok()) << mapped;
+      if (!mapped.ok()) return;
+      memset(range, round, size.count());
+      EXPECT_EQ(range[size.count() - 1], static_cast<char>(round));
+      EXPECT_EQ(range[0], static_cast<char>(round));
+      if (fresh) {
+        METS_CHECK_OK(map_->UnmapAfter({*map_->Record(stream)}, range, chunks));
+      } else {
+        METS_CHECK_OK(map_->Unmap(range, chunks));
+      }
+      std::lock_guard<std::mutex> lock(mutex);
+      free.push_back(a);
+      free.push_back(b);
+    }
+    map_->DestroyStream(stream);
+  };
+  std::thread forgetter([&] {
+    while (!done) {
+      int i;
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (free.empty()) continue;
+        i = free.front();
+        free.erase(free.begin());
+      }
+      map_->ForgetChunk(handles[i]);
+      handles[i] = import(i);
+      std::lock_guard<std::mutex> lock(mutex);
+      free.push_back(i);
+    }
+  });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(run, i);
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  forgetter.join();
+  for (UniqueFd& fd : fds) METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
 }
 
 TEST_F(CudaMapDriverTest, MappingThatFailsHalfwayIsUndone) {
