@@ -71,20 +71,10 @@ std::vector<CudaKeptMapping> CudaKeptMappings::TakeWith(ChunkHandle chunk) {
   return taken;
 }
 
-std::vector<CudaKeptMapping> CudaKeptMappings::TakeSurplus() {
+std::vector<CudaKeptMapping> CudaKeptMappings::TakeReleased(size_t most) {
   std::vector<CudaKeptMapping> taken;
   absl::MutexLock lock(&mutex_);
-  for (auto it = mappings_.begin(); released_ > kMostReleased;) {
-    const auto mapping = it++;
-    if (mapping->released) taken.push_back(Remove(mapping));
-  }
-  return taken;
-}
-
-std::vector<CudaKeptMapping> CudaKeptMappings::TakeReleased() {
-  std::vector<CudaKeptMapping> taken;
-  absl::MutexLock lock(&mutex_);
-  for (auto it = mappings_.begin(); it != mappings_.end();) {
+  for (auto it = mappings_.begin(); released_ > most;) {
     const auto mapping = it++;
     if (mapping->released) taken.push_back(Remove(mapping));
   }

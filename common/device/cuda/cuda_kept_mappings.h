@@ -31,8 +31,8 @@ struct CudaKeptMapping {
 // Thread-safe.
 class CudaKeptMappings {
  public:
-  // Released ranges; older ones are TakeSurplus's. A step of a training that
-  // swaps uses some hundred.
+  // Released ranges that are worth keeping. A step of a training that swaps
+  // uses some hundred.
   static constexpr size_t kMostReleased = 1024;
 
   void Add(CudaKeptMapping mapping);
@@ -44,11 +44,10 @@ class CudaKeptMappings {
   // caller's from now on and still has them; null when there is none.
   char* Reserve(absl::Span<const ChunkHandle> chunks);
 
-  // Those with the chunk; the released ones that are too many, the oldest
-  // first; all that are released; all. They are kept no longer.
+  // Those with the chunk; the oldest released ones, but for `most`; all. They
+  // are kept no longer.
   std::vector<CudaKeptMapping> TakeWith(ChunkHandle chunk);
-  std::vector<CudaKeptMapping> TakeSurplus();
-  std::vector<CudaKeptMapping> TakeReleased();
+  std::vector<CudaKeptMapping> TakeReleased(size_t most);
   std::vector<CudaKeptMapping> TakeAll();
 
  private:

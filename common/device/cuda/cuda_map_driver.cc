@@ -172,7 +172,7 @@ void CudaMapDriver::ForgetExtent(ExtentHandle extent) {
 absl::StatusOr<char*> CudaMapDriver::ReserveRange(Bytes size) {
   absl::StatusOr<uint64_t> offset = ranges_.Allocate(size);
   if (!offset.ok()) {  // What is kept has the addresses.
-    EndKeptLater(kept_.TakeReleased());
+    EndKeptLater(kept_.TakeReleased(0));
     UnmapLeaving(/*wait=*/true);
     offset = ranges_.Allocate(size);
   }
@@ -274,7 +274,7 @@ absl::Status CudaMapDriver::UnmapAfter(absl::Span<const Fence> after,
     EndKeptLater({std::move(mapping)});
   } else {
     kept_.Add(std::move(mapping));
-    EndKeptLater(kept_.TakeSurplus());
+    EndKeptLater(kept_.TakeReleased(CudaKeptMappings::kMostReleased));
   }
   return absl::OkStatus();
 }

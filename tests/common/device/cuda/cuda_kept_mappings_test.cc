@@ -24,7 +24,7 @@ class CudaKeptMappingsTest : public testing::Test {
   }
 
   static constexpr ChunkHandle kA{1}, kB{2}, kC{3};
-  char memory_[2000];
+  char memory_[10];
   CudaKeptMappings kept_;
 };
 
@@ -58,13 +58,12 @@ TEST_F(CudaKeptMappingsTest, AllThatHaveAChunkAreTaken) {
   EXPECT_THAT(RangesOf(kept_.TakeAll()), testing::ElementsAre(At(2)));
 }
 
-TEST_F(CudaKeptMappingsTest, TheOldestReleasedOnesAreSurplus) {
-  const int most = CudaKeptMappings::kMostReleased;
-  for (int i = 0; i < most + 3; ++i) Add(i, {kA}, /*released=*/i != 1);
-  EXPECT_THAT(RangesOf(kept_.TakeSurplus()),
+TEST_F(CudaKeptMappingsTest, TheOldestReleasedOnesAreTakenBeyondSoMany) {
+  for (int i = 0; i < 6; ++i) Add(i, {kA}, /*released=*/i != 1);
+  EXPECT_THAT(RangesOf(kept_.TakeReleased(3)),
               testing::ElementsAre(At(0), At(2)));
-  EXPECT_TRUE(kept_.TakeSurplus().empty());
-  EXPECT_EQ(kept_.TakeReleased().size(), static_cast<size_t>(most));
+  EXPECT_TRUE(kept_.TakeReleased(3).empty());
+  EXPECT_EQ(kept_.TakeReleased(0).size(), 3u);
   EXPECT_THAT(RangesOf(kept_.TakeAll()), testing::ElementsAre(At(1)));
 }
 

@@ -58,13 +58,34 @@ class CudaMapDriverTest : public ::testing::Test {
         map_->CopyOut(range_, chunks_, slot_, kSize, StreamHandle::kHostOrder));
     return bytes;
   }
+  // A range of several pieces, mapped, with known bytes.
+  struct Large {
+    char* range;
+    std::vector<ChunkHandle> chunks;
+    std::vector<ExtentPiece> slot;
+    std::string bytes;
+  };
+  Large FillLarge() {
+    Large large{*map_->ReserveRange(kLarge), {}, {}, Pattern(kLarge.count(), 2)};
+    for (int i = 0; i < 5; ++i) {
+      UniqueFd fd = *pool_.CreateChunk(MiB(8));
+      large.chunks.push_back(
+          *map_->ImportChunk(UniqueFd(dup(fd.get())), MiB(8)));
+      METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
+    }
+    METS_CHECK_OK(map_->Map(large.range, large.chunks));
+    memcpy(large.range, large.bytes.data(), large.bytes.size());
+    large.slot = {{*map_->RegisterExtent(*pool_.CreateExtent(kLarge), kLarge),
+                   Bytes(), kLarge}};
+    return large;
+  }
   bool IsUnmapped() {
     const bool free = map_->Map(range_, chunks_).ok();
     if (free) METS_CHECK_OK(map_->Unmap(range_, chunks_));
     return free;
   }
 
-  static constexpr Bytes kSize = MiB(12);
+  static constexpr Bytes kSize = MiB(12), kLarge = MiB(40);
   const CudaDevice device_;
   CudaPoolDriver pool_;
   std::unique_ptr<CudaMapDriver> map_;
@@ -371,20 +392,7 @@ TEST_F(CudaMapDriverTest, CallsReturnBeforeTheDeviceHasCopied) {
 
 // So that mappings and the program's own copies find the engine free.
 TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
-  const Bytes large = MiB(40);
-  std::vector<ChunkHandle> chunks;
-  for (int i = 0; i < 5; ++i) {
-    UniqueFd fd = *pool_.CreateChunk(MiB(8));
-    chunks.push_back(*map_->ImportChunk(UniqueFd(dup(fd.get())), MiB(8)));
-    METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
-  }
-  char* range = *map_->ReserveRange(large);
-  METS_CHECK_OK(map_->Map(range, chunks));
-  const std::string bytes = Pattern(large.count(), 2);
-  memcpy(range, bytes.data(), bytes.size());
-  const ExtentHandle extent =
-      *map_->RegisterExtent(*pool_.CreateExtent(large), large);
-  const std::vector<ExtentPiece> slot = {{extent, Bytes(), large}};
+  const auto [range, chunks, slot, bytes] = FillLarge();
   const StreamHandle stream = *map_->CreateStream();
   fake_cuda::Delay();
   std::atomic<bool> done = false;
@@ -395,7 +403,7 @@ TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
     }
   });
   const absl::StatusOr<Fence> fence =
-      map_->CopyOutGently(range, chunks, slot, large, stream);
+      map_->CopyOutGently(range, chunks, slot, kLarge, stream);
   done = true;
   device.join();
   EXPECT_TRUE(fence.ok()) << fence.status();
@@ -403,39 +411,26 @@ TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
   fake_cuda::Reset();
   METS_CHECK_OK(map_->Unmap(range, chunks));
   METS_CHECK_OK(
-      map_->CopyIn(range, chunks, slot, large, StreamHandle::kHostOrder));
-  EXPECT_TRUE(std::string(range, large.count()) == bytes);
+      map_->CopyIn(range, chunks, slot, kLarge, StreamHandle::kHostOrder));
+  EXPECT_TRUE(std::string(range, kLarge.count()) == bytes);
 }
 
 TEST_F(CudaMapDriverTest, AGentleCopyInIsDoneInPiecesInTwoStreams) {
-  const Bytes large = MiB(40);
-  std::vector<ChunkHandle> chunks;
-  for (int i = 0; i < 5; ++i) {
-    UniqueFd fd = *pool_.CreateChunk(MiB(8));
-    chunks.push_back(*map_->ImportChunk(UniqueFd(dup(fd.get())), MiB(8)));
-    METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
-  }
-  char* range = *map_->ReserveRange(large);
-  METS_CHECK_OK(map_->Map(range, chunks));
-  const std::string bytes = Pattern(large.count(), 2);
-  memcpy(range, bytes.data(), bytes.size());
-  const ExtentHandle extent =
-      *map_->RegisterExtent(*pool_.CreateExtent(large), large);
-  const std::vector<ExtentPiece> slot = {{extent, Bytes(), large}};
+  const auto [range, chunks, slot, bytes] = FillLarge();
   METS_CHECK_OK(
-      map_->CopyOut(range, chunks, slot, large, StreamHandle::kHostOrder));
+      map_->CopyOut(range, chunks, slot, kLarge, StreamHandle::kHostOrder));
   METS_CHECK_OK(map_->Unmap(range, chunks));
   memset(range, 0, bytes.size());
   const int copies = fake_cuda::Calls("cuMemcpyHtoDAsync");
   const int waits = fake_cuda::Calls("cuStreamWaitEvent");
-  ASSERT_TRUE(map_->CopyInGently(range, chunks, slot, large).ok());
+  ASSERT_TRUE(map_->CopyInGently(range, chunks, slot, kLarge).ok());
   EXPECT_EQ(fake_cuda::Calls("cuMemcpyHtoDAsync") - copies, 3);
   EXPECT_EQ(fake_cuda::Calls("cuStreamWaitEvent") - waits, 2);
-  EXPECT_TRUE(std::string(range, large.count()) == bytes);
+  EXPECT_TRUE(std::string(range, kLarge.count()) == bytes);
   METS_CHECK_OK(map_->Unmap(range, chunks));
   for (const char* call : {"cuMemcpyHtoDAsync", "cuEventRecord"}) {
     fake_cuda::Fail(call, CUDA_ERROR_INVALID_VALUE, 2);
-    EXPECT_FALSE(map_->CopyInGently(range, chunks, slot, large).ok());
+    EXPECT_FALSE(map_->CopyInGently(range, chunks, slot, kLarge).ok());
     EXPECT_TRUE(map_->Map(range, chunks).ok()) << call;
     METS_CHECK_OK(map_->Unmap(range, chunks));
   }
