@@ -230,8 +230,8 @@ absl::Status CheckState(const State& state) {
     METS_RETURN_IF_ERROR(CheckShares(state, i));
     METS_RETURN_IF_ERROR(CheckRequests(state, i));
     METS_RETURN_IF_ERROR(CheckVictims(state, i));
-    METS_RETURN_IF_ERROR(state.devices[i].turns.Check(state.now));
   }
+  METS_RETURN_IF_ERROR(state.turns.Check(state.now));
   METS_RETURN_IF_ERROR(state.swap.Check());
   METS_RETURN_IF_ERROR(CheckBuffers(state));
   return CheckSums(state);

@@ -11,6 +11,19 @@ namespace {
 // Of one Step, at most; together below 1 KiB, which malloc gives fast.
 constexpr size_t kUsualActions = 6;
 
+TurnOptions TurnOptionsOf(const CoreConfig& config) {
+  TurnOptions options;
+  for (const DeviceConfig& device : config.devices) {
+    options.devices.push_back(
+        {device.name, device.pool, device.bus_bytes_per_second});
+  }
+  options.moving_share = config.moving_share;
+  options.max_wait = config.max_wait;
+  options.order_timeout = config.order_timeout;
+  options.fixed_quantum = config.fixed_quantum;
+  return options;
+}
+
 }  // namespace
 
 State::State(CoreConfig core_config,
@@ -18,6 +31,7 @@ State::State(CoreConfig core_config,
     : config(std::move(core_config)),
       policy(std::move(victim_policy)),
       changes(config.changes),
+      turns(TurnOptionsOf(config)),
       sessions(config.devices.size()),
       swap(config.swap_limit, &changes) {
   METS_CHECK(!config.devices.empty()) << "a core without devices";

@@ -45,9 +45,6 @@ struct Device {
         ledger(device_config.pool, device_config.chunk_classes, changes, index),
         shares(changes, index),
         victims(policy, device_config.bus_bytes_per_second),
-        turns({device_config.name, device_config.pool,
-               device_config.bus_bytes_per_second, core.moving_share,
-               core.max_wait, core.order_timeout, core.fixed_quantum}),
         pacer(core.interference_bound, device_config.bus_bytes_per_second) {}
 
   DeviceConfig config;
@@ -55,9 +52,7 @@ struct Device {
   ChunkLedger ledger;
   ShareBook shares;
   VictimIndex victims;
-  TurnScheduler turns;
   MovePacer pacer;
-  bool turns_stir = false;  // Turns may change in this Step.
   HandoverMeter handover;
   // Bytes to and from swap space, as sessions have reported. Not Bytes: a sum
   // of what anybody may claim.
@@ -127,6 +122,8 @@ struct State {
   ChangeLog changes;
   uint64_t succession = 0;  // See KeptIds.
   std::vector<Device> devices;
+  TurnScheduler turns;
+  bool turns_stir = false;  // Turns may change in this Step.
   SessionTable sessions;
   OrderBook orders;
   SwapBook swap;

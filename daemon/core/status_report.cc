@@ -30,9 +30,9 @@ DeviceStatus DescribeDevice(const State& state, size_t index) {
   status.swap_used = state.swap.bytes(index, SlotState::kFull);
   status.swap_clean = state.swap.bytes(index, SlotState::kClean);
   status.swap_limit = state.swap.limit();
-  status.mode = device.turns.mode();
-  status.turns_total = device.turns.turns_total();
-  status.quanta_total = device.turns.quanta_total();
+  status.mode = state.turns.mode(index);
+  status.turns_total = state.turns.turns_total(index);
+  status.quanta_total = state.turns.quanta_total(index);
   status.drained = device.drained;
   status.copied_out_bytes = device.copied_out;
   status.copied_in_bytes = device.copied_in;
@@ -116,8 +116,7 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.paused = job.paused;
   status.turns_total = job.devices[index].turns;
   status.gate_wait_total = job.devices[index].gate_wait;
-  const TurnParty* party =
-      state.devices[index].turns.Find({job.domain, job.name});
+  const TurnParty* party = state.turns.Find({job.domain, job.name}, index);
   status.phase = PhaseOf(state, job, index);
   status.gate_open = party == nullptr ||
                      party->phase == TurnParty::Phase::kFree ||

@@ -1,13 +1,18 @@
 // A training for tests: some memory that persists, and in each step layers that
-// allocate on the way forward and free on the way back. Checks every byte that
-// it looks at, and prints what it cost.
+// allocate on the way forward and free on the way back. Between the two it may
+// meet other processes, as one does that trains with them. Checks every byte
+// that it looks at, and prints what it cost.
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +29,9 @@ struct Options {
   int compute_us = 0;  // Of each op, besides touching its memory.
   bool hints = false;
   bool progress = false;
+  std::string device;
+  std::string meeting;            // A file; empty: it meets nobody.
+  int processes = 2;              // That meet there.
   std::vector<std::string> also;  // Devices on which it has a buffer besides.
 };
 
@@ -43,6 +51,48 @@ double Now() {
          static_cast<double>(now.tv_nsec) / 1e9;
 }
 
+// Adds up what the processes of a training have, as an all-reduce does. All
+// bring the same values.
+class Meeting {
+ public:
+  Meeting(const std::string& path, int processes) : processes_(processes) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof(Shared)) != 0) Fail(path);
+    void* address = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                         MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) Fail(path);
+    close(fd);
+    shared_ = static_cast<Shared*>(address);
+  }
+
+  void Reduce(uint64_t value) {
+    // By turns: nobody adds for the round after next before all have read.
+    const int slot = static_cast<int>(++round_ % 2);
+    expected_[slot] += processes_ * value;
+    shared_->sums[slot] += value;
+    ++shared_->arrived;
+    while (shared_->arrived < processes_ * round_) usleep(50);
+    if (shared_->sums[slot] == expected_[slot]) return;
+    std::fprintf(stderr, "wrong sum\n");
+    std::abort();
+  }
+
+ private:
+  struct Shared {
+    std::atomic<uint64_t> arrived, sums[2];
+  };
+
+  [[noreturn]] static void Fail(const std::string& path) {
+    std::perror(path.c_str());
+    std::exit(1);
+  }
+
+  const uint64_t processes_;
+  Shared* shared_ = nullptr;
+  uint64_t round_ = 0;
+  uint64_t expected_[2] = {0, 0};
+};
+
 struct Layer {
   uint64_t* words = nullptr;
   uint64_t value = 0;
@@ -52,6 +102,10 @@ class Training {
  public:
   Training(mets_device* device, const Options& options)
       : device_(device), options_(options), layers_(options.layers) {
+    if (!options.meeting.empty()) {
+      meeting_ = std::make_unique<Meeting>(options.meeting, options.processes);
+      meeting_->Reduce(0);  // When all are there.
+    }
     weights_ = Allocate(options.persistent_mib << 20, /*in_op=*/true);
     Fill(weights_, options.persistent_mib << 20, 1);
     mets_op_end(op_, nullptr);
@@ -114,6 +168,12 @@ class Training {
       Fill(layer.words, layer_bytes(), layer.value);
       mets_op_end(op_, nullptr);
     }
+    if (meeting_ != nullptr) {
+      mets_access access = {weights_, 0, METS_READ};
+      Begin(&access, 1);
+      meeting_->Reduce(value);
+      mets_op_end(op_, nullptr);
+    }
     for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
       mets_access accesses[] = {{weights_, 0, METS_WRITE},
                                 {layer->words, 0, METS_READ}};
@@ -127,6 +187,7 @@ class Training {
   mets_device* const device_;
   const Options options_;
   std::vector<Layer> layers_;
+  std::unique_ptr<Meeting> meeting_;
   uint64_t* weights_ = nullptr;
   mets_op* op_ = nullptr;
 };
@@ -155,6 +216,9 @@ int main(int argc, char** argv) {
   app.add_option("--compute-us", options.compute_us, "of each op");
   app.add_flag("--hints", options.hints, "say when a step begins");
   app.add_flag("--progress", options.progress, "print each step's number");
+  app.add_option("--device", options.device, "default: the first");
+  app.add_option("--meeting", options.meeting, "a file where processes meet");
+  app.add_option("--processes", options.processes, "that meet there");
   app.add_option("--also", options.also, "other devices to have a buffer on");
   CLI11_PARSE(app, argc, argv);
 
@@ -162,7 +226,9 @@ int main(int argc, char** argv) {
   mets_open_options open = METS_OPEN_OPTIONS_INIT;
   Check(mets_open(&open, &client), "mets_open");
   mets_device* device = nullptr;
-  Check(mets_device_open(client, nullptr, METS_OPS_SEEN, &device),
+  Check(mets_device_open(
+            client, options.device.empty() ? nullptr : options.device.c_str(),
+            METS_OPS_SEEN, &device),
         "mets_device_open");
   for (const std::string& id : options.also) UseDevice(client, id);
   const double begin = Now();

@@ -1,7 +1,9 @@
 """Two trainings that each need nearly the whole pool take turns step by step."""
 
 import json
+import pathlib
 import sys
+import tempfile
 import unittest
 
 import harness
@@ -51,6 +53,72 @@ class Turns(unittest.TestCase):
         moved, _, device = self.measure(*options)
         self.assertLess(moved, 12 * POOL)
         self.assertGreater(device["turns_total"], 20)
+
+
+class TurnsOnTwoDevices(unittest.TestCase):
+    """Trainings of two processes, one on each of two devices, that wait for each
+    other within every step."""
+
+    STEPS = 40
+    DEVICES = ["host0", "host1"]
+    LARGE = ["--persistent-mib", 40, "--ephemeral-mib", 16, "--layers", 8]
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="mets-")
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.daemon = harness.Daemon(POOL, 2 << 30,
+                                     "--device", f"host:{POOL}")
+
+    def start(self, job, *options):
+        meeting = pathlib.Path(self.directory, job)
+        return [self.daemon.run(job, [
+            harness.BIN / "mets_stepper", *options, "--steps", self.STEPS,
+            "--compute-us", 500, "--device", device, "--meeting", meeting])
+            for device in self.DEVICES]
+
+    def finish(self, processes):
+        """Seconds, and bytes that have moved."""
+        try:
+            for process in processes:
+                harness.finish(process, timeout=60)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        results = [json.loads(harness.text_of(process).splitlines()[-1])
+                   for process in processes]
+        return (max(r["seconds"] for r in results),
+                sum(r["evicted_bytes"] + r["restored_bytes"] for r in results))
+
+    def measure(self, *options):
+        """Both at once: bytes moved, and the devices' counters."""
+        with self.daemon as daemon:
+            alone, _ = self.finish(self.start("alone", *options))
+            both, moved = self.finish(self.start("a", *options)
+                                      + self.start("b", *options))
+            counters = daemon.status()["devices"]
+        print(f"{self.id()}: {both:.2f} s, one alone {alone:.2f} s, moved "
+              f"{moved / MIB:.0f} MiB, turns "
+              f"{[d['turns_total'] for d in counters]}, "
+              f"quanta {[d['quanta_total'] for d in counters]}",
+              file=sys.stderr)
+        return moved, counters
+
+    def test_by_steps(self):
+        moved, counters = self.measure(*NEEDS, "--hints")
+        self.assertLess(moved, 24 * POOL)
+        for device in counters:
+            self.assertGreater(device["turns_total"], 0)
+
+    def test_by_quanta(self):
+        _, counters = self.measure(*self.LARGE, "--hints")
+        for device in counters:
+            self.assertGreater(device["quanta_total"], 0)
+
+    def test_while_nobody_knows_their_steps(self):
+        # Each waits for the other with pinned what the other job needs.
+        self.measure(*self.LARGE)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ namespace {
 constexpr int64_t kPoolMib = 24;
 constexpr int64_t kSwapMib = 40;
 
+std::string DeviceName(uint64_t device) {
+  return "host" + std::to_string(device % 2);
+}
 std::string JobName(uint64_t job) { return "job" + std::to_string(job % 4); }
 
 class Runner {
@@ -58,6 +61,9 @@ class Runner {
     config.order_timeout = absl::Seconds(1);
     // So that lower classes' moves are often held back.
     config.devices[0].bus_bytes_per_second = 1e9;
+    config.devices.push_back(config.devices[0]);
+    config.devices[1].id = DeviceId(2);
+    config.devices[1].name = DeviceName(1);
     config.interference_bound = 1e-6;
     return config;
   }
@@ -82,10 +88,10 @@ class Runner {
   void Do(const OpenOp& op) {
     size_t alive = 0;
     for (const auto& [id, s] : cluster_.sessions()) alive += s->alive;
-    if (alive >= 6) return;
+    if (alive >= 8) return;
     cluster_.Open(JobName(op.job),
                   {1 + op.domain % 2, MiB(op.limit_mib), MiB(op.guarantee_mib),
-                   op.priority, op.gated});
+                   op.priority, op.gated, DeviceName(op.device)});
   }
   void Do(const AllocOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -156,7 +162,7 @@ class Runner {
       return Bytes(MiB(kPoolMib).count() * percent / 100);
     };
     cluster_.Send(*s,
-                  StepNeed{s->id, "host0", part(op.peak), part(op.persistent),
+                  StepNeed{s->id, s->device, part(op.peak), part(op.persistent),
                            absl::Milliseconds(op.step_ms)});
   }
   void Do(const WantTurnOp& op) {
@@ -164,7 +170,7 @@ class Runner {
     if (s == nullptr || !s->connected) return;
     const OrderId order(s->gate.order.value() - op.old);
     if (op.old == 0) s->told_waits = order;
-    cluster_.Send(*s, TurnWanted{s->id, "host0", order});
+    cluster_.Send(*s, TurnWanted{s->id, s->device, order});
   }
   void Do(const WaitAtGateOp& op) {
     if (FakeSession* s = PickAlive(op.s)) cluster_.WaitAtGate(*s);
@@ -176,7 +182,7 @@ class Runner {
     const absl::Duration computed = absl::Milliseconds(op.computed_ms);
     if (op.computed_ms % 2 == 0) cluster_.Lend(*s);
     cluster_.Send(
-        *s, TurnEnded{s->id, "host0", order, computed, true, computed / 2});
+        *s, TurnEnded{s->id, s->device, order, computed, true, computed / 2});
   }
   void Do(const StepOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -256,7 +262,7 @@ class Runner {
     const bool on = (op.what & 4) == 0;
     switch (op.what & 3) {
       case 0:
-        return cluster_.Step(DrainDevice{"host0", on, 1});
+        return cluster_.Step(DrainDevice{DeviceName(op.job), on, 1});
       case 1:
         return cluster_.Step(PauseJob{job, on, 2});
       case 2:
@@ -308,10 +314,11 @@ class Runner {
     cluster_.Advance(absl::Seconds(10));
     for (size_t i = 0; i < cluster_.sessions().size(); ++i) Do(KillOp{i});
     cluster_.Advance(absl::Seconds(70));
-    const DeviceStatus device = cluster_.device();
-    EXPECT_EQ(device.free, device.pool);
-    EXPECT_EQ(device.swap_used, Bytes());
-    EXPECT_EQ(device.swap_clean, Bytes());
+    for (const DeviceStatus& device : cluster_.core().GetStatus().devices) {
+      EXPECT_EQ(device.free, device.pool);
+      EXPECT_EQ(device.swap_used, Bytes());
+      EXPECT_EQ(device.swap_clean, Bytes());
+    }
     EXPECT_TRUE(cluster_.core().GetStatus().jobs.empty());
   }
 
@@ -422,7 +429,8 @@ class Generator {
                   Chance(25) ? 4 + static_cast<int64_t>(Below(16)) : 0,
                   Chance(25) ? static_cast<int64_t>(Below(10)) : 0,
                   static_cast<int>(Below(3)),
-                  Chance(40)};
+                  Chance(40),
+                  Below(2)};
   }
   Op Alloc() {
     static constexpr int64_t kSizes[] = {64,   100,  512,  1024, 2048,

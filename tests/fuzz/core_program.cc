@@ -10,7 +10,8 @@ struct Printer {
   std::ostream& out;
   void operator()(const OpenOp& o) {
     out << "OpenOp{" << o.job << ", " << o.domain << ", " << o.limit_mib << ", "
-        << o.guarantee_mib << ", " << o.priority << ", " << o.gated << "}";
+        << o.guarantee_mib << ", " << o.priority << ", " << o.gated << ", "
+        << o.device << "}";
   }
   void operator()(const AllocOp& o) {
     out << "AllocOp{" << o.s << ", " << o.kib << ", " << o.wait_ms << ", "

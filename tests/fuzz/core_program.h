@@ -15,6 +15,7 @@ struct OpenOp {
   int64_t limit_mib, guarantee_mib;
   int priority;
   bool gated = false;
+  uint64_t device = 0;
 };
 struct AllocOp {
   uint64_t s;

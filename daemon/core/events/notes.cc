@@ -136,13 +136,13 @@ void NoteShare(State& state, EventKind kind, const Session& session,
 }
 
 void NoteMode(State& state, size_t device, SharingMode before) {
-  const TurnScheduler& turns = state.devices[device].turns;
-  if (!state.config.events || turns.mode() == before) return;
+  const TurnScheduler& turns = state.turns;
+  if (!state.config.events || turns.mode(device) == before) return;
   Event event;
   event.kind = EventKind::kModeChanged;
   event.device = state.devices[device].config.name;
-  event.text = ModeText(turns.mode());
-  if (turns.thrashed() && before == SharingMode::kFree) {
+  event.text = ModeText(turns.mode(device));
+  if (turns.thrashed(device) && before == SharingMode::kFree) {
     absl::StrAppend(&event.text,
                     ", and spent their time on copies (thrash detected)");
   }
@@ -158,13 +158,12 @@ void NoteReturned(State& state, const std::string& device, Bytes bytes) {
   state.Note(std::move(event));
 }
 
-void NoteTurns(State& state, size_t device) {
-  for (const TurnScheduler::Over& over :
-       state.devices[device].turns.TakeOver()) {
+void NoteTurns(State& state) {
+  for (const TurnScheduler::Over& over : state.turns.TakeOver()) {
     if (!state.config.events) continue;
     Event event;
     event.kind = EventKind::kTurn;
-    event.device = state.devices[device].config.name;
+    event.device = state.devices[over.device].config.name;
     event.job = over.job.second;
     event.took = over.had;
     event.waited = over.waited;

@@ -51,7 +51,7 @@ void NoteMode(State& state, size_t device, SharingMode before);
 // So much of a device, or of swap space, goes back; nothing for no bytes.
 void NoteReturned(State& state, const std::string& device, Bytes bytes);
 // The turns that have ended.
-void NoteTurns(State& state, size_t device);
+void NoteTurns(State& state);
 // `earlier`: steps that were known before a report of the session.
 void NoteSteps(State& state, const Session& session, size_t device,
                int64_t earlier, absl::Duration since_begin);

@@ -121,7 +121,7 @@ absl::Status TakeOver(const KeptState& kept, State* state) {
   state->succession = kept.ids.succession + 1;
   const OrderId orders(state->succession << kSuccessionBits);
   state->orders.Skip(orders);
-  for (Device& device : state->devices) device.turns.SkipOrders(orders);
+  state->turns.SkipOrders(orders);
   for (auto& [id, session] : state->sessions.all()) {
     state->RefreshSession(id);
     session.told = KeptOf(session);

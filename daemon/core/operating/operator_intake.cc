@@ -54,7 +54,7 @@ void OperatorIntake::OnPause(const PauseJob& input) {
   done.status = jobs.status();
   if (jobs.ok()) {
     for (Job* job : *jobs) SetPaused(*job, input.pause);
-    for (Device& device : state_.devices) device.turns_stir = true;
+    state_.turns_stir = true;
     NoteCommand(
         state_, "", input.job,
         absl::StrCat(input.pause ? "paused '" : "resumed '", input.job, "'"));

@@ -13,7 +13,7 @@ namespace mets::core {
 namespace {
 
 const TurnParty* PartyOf(const State& state, const Job& job, size_t device) {
-  return state.devices[device].turns.Find({job.domain, job.name});
+  return state.turns.Find({job.domain, job.name}, device);
 }
 
 const Request* OldestWaiting(const State& state, const Job& job,
@@ -94,6 +94,31 @@ void ExplainMemory(const State& state, const Job& job, size_t device,
   }
 }
 
+std::string NamesOf(const State& state, const std::vector<size_t>& devices) {
+  std::vector<std::string> names;
+  for (size_t i : devices) names.push_back(state.devices[i].config.name);
+  return absl::StrJoin(names, ", ");
+}
+
+// The others that have a turn there.
+void AddWhoHas(const State& state, const Job& job, size_t device,
+               WhyAnswer* answer) {
+  const bool here = state.devices[device].config.name == answer->device;
+  for (const auto& [key, other] : state.sessions.jobs()) {
+    const TurnParty* its = PartyOf(state, other, device);
+    if (&other == &job || its == nullptr || !its->running() ||
+        its->On(device) == nullptr) {
+      continue;
+    }
+    answer->reasons.push_back(absl::StrCat(
+        "'", other.name, "' has ",
+        here ? "the device" : state.devices[device].config.name, " since ",
+        DurationText(state.now - its->opened),
+        its->phase == TurnParty::Phase::kClosing ? ", and was told to stop"
+                                                 : ""));
+  }
+}
+
 // Who computes instead, and what all would need together.
 void ExplainTurn(const State& state, const Job& job, size_t device,
                  WhyAnswer* answer) {
@@ -106,20 +131,21 @@ void ExplainTurn(const State& state, const Job& job, size_t device,
   Bytes sum;
   for (const auto& [key, other] : state.sessions.jobs()) {
     const TurnParty* its = PartyOf(state, other, device);
-    if (its == nullptr || its->peak().is_zero() ||
+    const TurnPart* part = its == nullptr ? nullptr : its->On(device);
+    if (part == nullptr || part->peak().is_zero() ||
         (&other != &job && !its->running() && !its->waiting())) {
       continue;
     }
-    sum += its->peak();
+    sum += part->peak();
     needs.push_back(
-        absl::StrCat("'", other.name, "' ", FormatBytes(its->peak())));
-    if (!its->running() || &other == &job) continue;
-    answer->reasons.push_back(absl::StrCat(
-        "'", other.name, "' has the device since ",
-        DurationText(state.now - its->opened),
-        its->phase == TurnParty::Phase::kClosing ? ", and was told to stop"
-                                                 : ""));
+        absl::StrCat("'", other.name, "' ", FormatBytes(part->peak())));
   }
+  const std::vector<size_t> devices = state.turns.TurnDevices(party);
+  if (devices.size() > 1) {
+    answer->reasons.push_back(absl::StrCat(
+        "its turns are on ", NamesOf(state, devices), " at the same time"));
+  }
+  for (size_t i : devices) AddWhoHas(state, job, i, answer);
   const Bytes pool = state.devices[device].ledger.pool();
   answer->reasons.push_back(
       absl::StrCat("the jobs' steps need ", absl::StrJoin(needs, ", "), ": ",
@@ -142,12 +168,11 @@ void ExplainSwapped(const State& state, const Job& job, size_t device,
   if (sums.swapped.is_zero()) return;
   const bool limited =
       !job.limit.is_zero() && sums.resident + sums.swapped > job.limit;
-  answer->reasons.push_back(
-      absl::StrCat(FormatBytes(sums.swapped), " of it are swapped, ",
-                   limited ? absl::StrCat("for its limit of ",
-                                          FormatBytes(job.limit))
-                           : "because the jobs together have more than the "
-                             "device; they come back when ops use them"));
+  answer->reasons.push_back(absl::StrCat(
+      FormatBytes(sums.swapped), " of it are swapped, ",
+      limited ? absl::StrCat("for its limit of ", FormatBytes(job.limit))
+              : "because the jobs together have more than the "
+                "device; they come back when ops use them"));
   answer->advice.push_back(
       limited ? absl::StrCat("a higher limit: metsctl limit ", job.name,
                              " SIZE; it has ",

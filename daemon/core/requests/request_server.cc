@@ -97,6 +97,9 @@ void RequestServer::OnAcquire(const Acquire& input) {
   device.queue.Add(std::move(request));
   device.stir = true;
   session->job->last_active = state_.now;
+  if (!std::exchange(session->holdings[index].asked, true)) {
+    state_.turns_stir = true;
+  }
 }
 
 bool RequestServer::Refused(const Acquire& input, Session& session,

@@ -15,10 +15,12 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   const Holding& holding = session.holdings[index];
   TurnFacts facts;
   facts.session = session.id;
+  facts.device = index;
   facts.job = {session.domain, session.job->name};
   facts.priority = session.job->priority;
   facts.weight = session.job->weight;
   facts.gated = holding.gated;
+  facts.asked = holding.asked;
   facts.limit = session.job->limit;
   facts.resident = holding.own() - holding.cached;
   facts.swapped = holding.buffers.swapped();
@@ -30,93 +32,78 @@ TurnFacts FactsOf(const Session& session, size_t index) {
 
 }  // namespace
 
-Device* GateKeeper::Find(SessionId session, const std::string& name) {
-  if (state_.Speaker(session) == nullptr) return nullptr;
-  size_t index = 0;
-  return state_.FindDevice(name, &index);
-}
-
 void GateKeeper::OnNeed(const StepNeed& input) {
-  Device* device = Find(input.session, input.device);
-  if (device == nullptr) return;
-  device->turns.OnNeed(input);
-  device->turns_stir = true;
+  if (state_.Speaker(input.session) == nullptr) return;
+  state_.turns.OnNeed(input);
+  state_.turns_stir = true;
 }
 
 void GateKeeper::OnWanted(const TurnWanted& input) {
-  Device* device = Find(input.session, input.device);
-  if (device == nullptr) return;
-  device->turns.OnWanted(state_.now, input);
-  device->turns_stir = true;
+  if (state_.Speaker(input.session) == nullptr) return;
+  state_.turns.OnWanted(state_.now, input);
+  state_.turns_stir = true;
 }
 
 void GateKeeper::OnEnded(const TurnEnded& input) {
-  Device* device = Find(input.session, input.device);
-  if (device == nullptr) return;
-  device->turns.OnEnded(state_.now, input);
-  device->turns_stir = true;
+  if (state_.Speaker(input.session) == nullptr) return;
+  state_.turns.OnEnded(state_.now, input);
+  state_.turns_stir = true;
+}
+
+void GateKeeper::TellFacts() {
+  std::vector<TurnFacts> facts;
+  for (size_t i = 0; i < state_.devices.size(); ++i) {
+    for (const auto& [id, session] : state_.sessions.all()) {
+      if (session.connected() && !session.awaits_snapshot &&
+          session.holdings[i].attached) {
+        facts.push_back(FactsOf(session, i));
+      }
+    }
+    state_.turns.SetShared(i, state_.devices[i].shares.bytes());
+  }
+  state_.turns.Update(state_.now, facts);
 }
 
 void GateKeeper::Advance(bool changed) {
+  changed |= std::exchange(state_.turns_stir, false);
+  if (!changed && state_.turns.next_deadline() > state_.now) return;
+  if (changed) TellFacts();
+  std::vector<SharingMode> before;
   for (size_t i = 0; i < state_.devices.size(); ++i) {
-    Device& device = state_.devices[i];
-    if (changed || device.turns_stir ||
-        device.turns.next_deadline() <= state_.now) {
-      Advance(i, changed || device.turns_stir);
-    }
+    before.push_back(state_.turns.mode(i));
   }
-}
-
-absl::Time GateKeeper::NotBefore(const Session& session) const {
-  absl::Time next = absl::InfiniteFuture();
-  for (size_t i = 0; i < state_.devices.size(); ++i) {
-    if (!session.holdings[i].attached) continue;
-    next = std::min(next, state_.devices[i].turns.NotBefore(session.id));
-  }
-  return next == absl::InfiniteFuture() ? absl::InfinitePast() : next;
-}
-
-void GateKeeper::Advance(size_t index, bool changed) {
-  Device& device = state_.devices[index];
-  device.turns_stir = false;
-  if (changed) {
-    std::vector<TurnFacts> facts;
-    for (const auto& [id, session] : state_.sessions.all()) {
-      if (session.connected() && !session.awaits_snapshot &&
-          session.holdings[index].attached) {
-        facts.push_back(FactsOf(session, index));
-      }
-    }
-    device.turns.SetShared(device.shares.bytes());
-    device.turns.Update(state_.now, facts);
-  }
-  const SharingMode before = device.turns.mode();
-  std::vector<GateOrder> orders = device.turns.Advance(state_.now);
-  NoteMode(state_, index, before);
-  NoteTurns(state_, index);
-  std::vector<const Job*> opened;
-  for (const TurnScheduler::Given& given : device.turns.TakeGiven()) {
-    Job* job = state_.sessions.FindJob(given.job.first, given.job.second);
-    if (job == nullptr) continue;
-    job->devices[index].turns += given.turn;
-    job->devices[index].gate_wait += given.waited;
-    if (given.turn && device.turns.Find(given.job)->quantum) {
-      opened.push_back(job);
-    }
-  }
+  std::vector<GateOrder> orders = state_.turns.Advance(state_.now);
+  for (size_t i = 0; i < before.size(); ++i) NoteMode(state_, i, before[i]);
+  NoteTurns(state_);
+  const std::vector<TurnScheduler::Given> given = state_.turns.TakeGiven();
   for (GateOrder& order : orders) {
     Session* session = state_.sessions.Find(order.session);
-    if (order.open && session != nullptr) RegrantLent(state_, index, *session);
+    size_t index = 0;
+    if (order.open && session != nullptr &&
+        state_.FindDevice(order.device, &index) != nullptr) {
+      RegrantLent(state_, index, *session);
+    }
     state_.Send(std::move(order));
   }
   TellVictims();
-  if (TellHeld(index)) {
-    device.stir = true;
-    device.search_from = absl::InfinitePast();
-    opened = InQuantum(index);
+  std::vector<std::vector<const Job*>> opened(state_.devices.size());
+  for (const TurnScheduler::Given& turn : given) {
+    Job* job = state_.sessions.FindJob(turn.job.first, turn.job.second);
+    if (job == nullptr) continue;
+    job->devices[turn.device].turns += turn.turn;
+    job->devices[turn.device].gate_wait += turn.waited;
+    if (turn.turn) opened[turn.device].push_back(job);
   }
-  for (const Job* job : opened) {
-    MakeQuantumRoom(state_, reclaimer_, index, *job);
+  for (size_t i = 0; i < state_.devices.size(); ++i) {
+    Device& device = state_.devices[i];
+    if (TellHeld(i)) {
+      device.stir = true;
+      device.search_from = absl::InfinitePast();
+      opened[i] = InQuantum(i);
+    }
+    for (const Job* job : opened[i]) {
+      MakeQuantumRoom(state_, reclaimer_, i, *job);
+    }
   }
 }
 
@@ -124,8 +111,7 @@ bool GateKeeper::TellHeld(size_t index) {
   bool more = false;
   for (auto& [id, session] : state_.sessions.all()) {
     Holding& holding = session.holdings[index];
-    const bool waits =
-        holding.gated && state_.devices[index].turns.WaitsAtGate(id);
+    const bool waits = holding.gated && state_.turns.WaitsAtGate(id, index);
     if (waits == holding.waits_at_gate) continue;
     holding.waits_at_gate = waits;
     state_.RefreshVictims(id);
@@ -137,7 +123,7 @@ bool GateKeeper::TellHeld(size_t index) {
 std::vector<const Job*> GateKeeper::InQuantum(size_t index) const {
   std::vector<const Job*> jobs;
   for (const auto& [key, job] : state_.sessions.jobs()) {
-    const TurnParty* party = state_.devices[index].turns.Find(key);
+    const TurnParty* party = state_.turns.Find(key, index);
     if (party != nullptr && party->in_quantum()) jobs.push_back(&job);
   }
   return jobs;
@@ -145,7 +131,7 @@ std::vector<const Job*> GateKeeper::InQuantum(size_t index) const {
 
 void GateKeeper::TellVictims() {
   for (auto& [id, session] : state_.sessions.all()) {
-    const absl::Time next = NotBefore(session);
+    const absl::Time next = state_.turns.NotBefore(id);
     // Times that only come nearer are not worth the work.
     const bool closed = next != absl::InfinitePast();
     const bool was_closed = session.not_before != absl::InfinitePast();
@@ -158,11 +144,7 @@ void GateKeeper::TellVictims() {
 }
 
 absl::Time GateKeeper::next_deadline() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const Device& device : state_.devices) {
-    next = std::min(next, device.turns.next_deadline());
-  }
-  return next;
+  return state_.turns.next_deadline();
 }
 
 }  // namespace mets::core

@@ -1,4 +1,4 @@
-// GateKeeper: connects the devices' TurnSchedulers with the rest of the core.
+// GateKeeper: connects the TurnScheduler with the rest of the core.
 #ifndef METS_DAEMON_CORE_SCHEDULING_GATE_KEEPER_H_
 #define METS_DAEMON_CORE_SCHEDULING_GATE_KEEPER_H_
 
@@ -9,7 +9,7 @@
 
 namespace mets::core {
 
-// Tells the schedulers who takes part and what they have, sends their orders,
+// Tells the scheduler who takes part and what they have, sends its orders,
 // and says of each session when it may compute next (Session::not_before), so
 // that the buffers of those that wait are the first to leave. Where a quantum
 // begins, it makes room for its job (quantum_room.h); the same once a gated
@@ -30,9 +30,8 @@ class GateKeeper {
   absl::Time next_deadline() const;
 
  private:
-  Device* Find(SessionId session, const std::string& device);
-  void Advance(size_t index, bool changed);
-  absl::Time NotBefore(const Session& session) const;
+  // Sessions and what they hold, as the scheduler should know them.
+  void TellFacts();
   void TellVictims();
   // Notes which gated sessions wait. True when more do than before.
   bool TellHeld(size_t index);

@@ -8,7 +8,7 @@ namespace mets::core {
 namespace {
 
 const TurnParty* PartyOf(const State& state, size_t device, const Job& job) {
-  return state.devices[device].turns.Find({job.domain, job.name});
+  return state.turns.Find({job.domain, job.name}, device);
 }
 
 // Jobs that wait for their turn, of its class or lower ones.
@@ -53,8 +53,9 @@ void MakeQuantumRoom(State& state, Reclaimer& reclaimer, size_t device,
   }
   const ChunkLedger& ledger = state.devices[device].ledger;
   // Who announces ops swaps within its step where that is cheaper.
-  const bool whole = party->known() && party->gated();
-  Bytes need = (whole ? std::max(party->peak(), live) : live) - has -
+  const TurnPart& part = party->parts.at(device);
+  const bool whole = part.known() && part.gated();
+  Bytes need = (whole ? std::max(part.peak(), live) : live) - has -
                ledger.bytes(ChunkState::kFree) - ledger.creatable() -
                state.orders.Coming(device);
   for (const Job* other : Waiting(state, device, job)) {

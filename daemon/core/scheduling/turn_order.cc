@@ -1,5 +1,6 @@
 // TurnScheduler: who is next, what fits together, how long a turn lasts.
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -21,30 +22,64 @@ constexpr absl::Duration kKeptMost = absl::Milliseconds(5);
 
 }  // namespace
 
-absl::Duration TurnScheduler::AgedAfter() const {
+std::vector<size_t> TurnScheduler::TurnDevices(const TurnParty& party) const {
+  std::vector<size_t> devices;
+  for (const auto& [device, part] : party.parts) {
+    if (TakesTurns(party, device)) devices.push_back(device);
+  }
+  return devices;
+}
+
+template <typename Predicate>
+bool TurnScheduler::OnSome(const TurnParty& party, Predicate predicate) const {
+  for (const auto& [device, part] : party.parts) {
+    if (TakesTurns(party, device) && predicate(device, part)) return true;
+  }
+  return false;
+}
+
+bool TurnScheduler::Meet(const TurnParty& a, const TurnParty& b) const {
+  return OnSome(
+      a, [&](size_t device, const TurnPart&) { return TakesTurns(b, device); });
+}
+
+bool TurnScheduler::Known(const TurnParty& party) const {
+  return !OnSome(party, [](size_t, const TurnPart& p) { return !p.known(); });
+}
+
+bool TurnScheduler::InMode(const TurnParty& party, SharingMode mode) const {
+  return OnSome(party, [&](size_t device, const TurnPart&) {
+    return devices_[device].mode == mode;
+  });
+}
+
+double TurnScheduler::Lead(const TurnParty& party) const {
+  double most = -std::numeric_limits<double>::infinity();
+  for (const auto& [device, part] : party.parts) {
+    if (!TakesTurns(party, device)) continue;
+    most = std::max(most, part.pass - devices_[device].virtual_time);
+  }
+  return most;
+}
+
+absl::Duration TurnScheduler::AgedAfter(const TurnParty& party) const {
+  const bool several_classes =
+      OnSome(party, [&](size_t device, const TurnPart&) {
+        return devices_[device].several_classes;
+      });
   return options_.max_wait *
-         (several_classes_ ? kRoundShareOfClasses : kRoundShare);
+         (several_classes ? kRoundShareOfClasses : kRoundShare);
 }
 
 bool TurnScheduler::Aged(const TurnParty& party) const {
-  return party.waiting() && now_ - party.wanted >= AgedAfter();
-}
-
-bool TurnScheduler::SomebodyAged() const {
-  return std::any_of(parties_.begin(), parties_.end(),
-                     [this](const auto& p) { return Aged(p.second); });
-}
-
-int64_t TurnScheduler::WaitingCount() const {
-  return std::count_if(parties_.begin(), parties_.end(),
-                       [](const auto& p) { return p.second.waiting(); });
+  return party.waiting() && now_ - party.wanted >= AgedAfter(party);
 }
 
 bool TurnScheduler::Before(const TurnParty& a, const TurnParty& b) const {
   const auto key = [this](const TurnParty& p) {
     const bool aged = Aged(p);
     return std::make_tuple(!aged, aged ? p.wanted : absl::InfinitePast(),
-                           -p.priority, p.pass, p.wanted);
+                           -p.priority, Lead(p), p.wanted);
   };
   return key(a) < key(b);
 }
@@ -55,7 +90,7 @@ TurnScheduler::Waiting() {
   for (auto& entry : parties_) {
     if (!entry.second.waiting()) continue;
     waiting.push_back(&entry);
-    Due(entry.second.wanted + AgedAfter());
+    Due(entry.second.wanted + AgedAfter(entry.second));
   }
   std::stable_sort(waiting.begin(), waiting.end(),
                    [this](const auto* a, const auto* b) {
@@ -69,16 +104,19 @@ TurnScheduler::Waiting() {
 absl::Duration TurnScheduler::Cap(const TurnParty& party) const {
   int64_t sum = 0;
   int64_t least = party.weight;
+  int waiting = 0;
+  bool aged = false;
   for (const auto& [job, other] : parties_) {
-    if (&other != &party && !Active(other)) continue;
+    if (&other != &party && !(Active(other) && Meet(party, other))) continue;
     sum += other.weight;
     least = std::min<int64_t>(least, other.weight);
+    waiting += other.waiting();
+    aged |= Aged(other);
   }
   const int64_t others = std::max<int64_t>(sum - least, 1);
-  absl::Duration cap = AgedAfter() * party.weight / others;
-  if (SomebodyAged()) {
-    cap = std::min(cap, (options_.max_wait - AgedAfter()) / WaitingCount());
-  }
+  const absl::Duration round = AgedAfter(party);
+  absl::Duration cap = round * party.weight / others;
+  if (aged) cap = std::min(cap, (options_.max_wait - round) / waiting);
   return std::clamp(cap, kShortestCap, options_.max_wait);
 }
 
@@ -86,7 +124,7 @@ absl::Duration TurnScheduler::TurnLength(const TurnParty& party) const {
   const absl::Duration cap = Cap(party);
   if (!party.quantum) return cap;
   // It was given before the steps were known, or while they did not fit.
-  if (mode_ == SharingMode::kTurns && party.known()) return {};
+  if (!InMode(party, SharingMode::kQuanta) && Known(party)) return {};
   return std::min(cap, party.wish);
 }
 
@@ -95,34 +133,77 @@ absl::Duration TurnScheduler::TurnLength(const TurnParty& party) const {
 absl::Time TurnScheduler::YieldsAt(const TurnParty& party) const {
   const absl::Time least = party.opened + party.exchange + kShortestCap;
   const absl::Time step_end = party.opened + party.step();
-  const bool near = !party.quantum && now_ < step_end &&
-                    step_end - now_ <= 2 * MovingTime(party.ephemeral());
+  absl::Duration moving;
+  for (size_t device : TurnDevices(party)) {
+    const Bytes live = party.parts.at(device).ephemeral();
+    moving = std::max(moving, MovingTime(device, live));
+  }
+  const bool near =
+      !party.quantum && now_ < step_end && step_end - now_ <= 2 * moving;
   return near ? step_end : least;
 }
 
-absl::Duration TurnScheduler::MovingTime(Bytes bytes) const {
+absl::Duration TurnScheduler::MovingTime(size_t device, Bytes bytes) const {
   return absl::Seconds(static_cast<double>(bytes.count()) /
-                       options_.bus_bytes_per_second);
+                       options_.devices[device].bus_bytes_per_second);
 }
 
-Bytes TurnScheduler::Room(const TurnParty& party) const {
-  if (Presumed(party)) return party.Limited(pool_);
-  if (mode_ == SharingMode::kQuanta) return party.peak();
-  return party.known() ? party.ephemeral() : party.Limited(pool_);
+Bytes TurnScheduler::Room(size_t index, const TurnParty& party) const {
+  const Device& device = devices_[index];
+  const TurnPart& part = party.parts.at(index);
+  if (Presumed(index, party)) return part.Limited(device.pool);
+  if (device.mode == SharingMode::kQuanta) return part.peak();
+  return part.known() ? part.ephemeral() : part.Limited(device.pool);
 }
 
-bool TurnScheduler::Fits(const TurnParty& party, const TurnParty* also) const {
+bool TurnScheduler::FitsOn(size_t index, const TurnParty& party,
+                           const TurnParty* also) const {
+  const Device& device = devices_[index];
+  if (device.mode == SharingMode::kFree) return true;
   Bytes sum;
   bool alone = true;
   for (const auto& [job, other] : parties_) {
     if (&other == &party || (!other.running() && &other != also)) continue;
+    if (other.On(index) == nullptr) continue;
     alone = false;
-    sum += Room(other);
+    sum += Room(index, other);
   }
   if (alone) return true;
-  sum += Room(party);
-  if (mode_ == SharingMode::kTurns) sum += Persistent();
-  return sum <= pool_;
+  sum += Room(index, party);
+  if (device.mode == SharingMode::kTurns) sum += Persistent(index);
+  return sum <= device.pool;
+}
+
+bool TurnScheduler::Fits(const TurnParty& party, const TurnParty* also) const {
+  return !OnSome(party, [&](size_t device, const TurnPart&) {
+    return !FitsOn(device, party, also);
+  });
+}
+
+absl::Duration TurnScheduler::RunTime(const TurnParty& party) const {
+  const bool turn = party.step() > absl::ZeroDuration() &&
+                    !InMode(party, SharingMode::kQuanta);
+  return turn ? party.step() : std::max(party.step(), TurnLength(party));
+}
+
+absl::Duration TurnScheduler::KeptAtMost(const TurnParty& party) {
+  return std::clamp(party.step() * kKeptShare, kKeptLeast, kKeptMost);
+}
+
+absl::Time TurnScheduler::EndsAt(const TurnParty& party) const {
+  return party.opened + (party.quantum ? TurnLength(party) : party.step());
+}
+
+absl::Time TurnScheduler::BeginsAt(const TurnParty& party) const {
+  absl::Time begins = now_;
+  for (size_t device : TurnDevices(party)) {
+    if (FitsOn(device, party)) continue;
+    for (const auto& [job, other] : parties_) {
+      if (!other.running() || other.On(device) == nullptr) continue;
+      begins = std::max(begins, EndsAt(other));
+    }
+  }
+  return begins;
 }
 
 bool TurnScheduler::KeptFor(const TurnParty& next) {
@@ -132,54 +213,74 @@ bool TurnScheduler::KeptFor(const TurnParty& next) {
     const bool higher = p.priority > next.priority;
     const bool unknown = p.gap == absl::InfiniteDuration();
     if (p.priority < next.priority ||
-        (!higher && (unknown || p.pass >= next.pass)) || Fits(next, &p)) {
+        (!higher && (unknown || Lead(p) >= Lead(next))) || Fits(next, &p)) {
       continue;
     }
-    const absl::Duration most =
-        std::clamp(p.step() * kKeptShare, kKeptLeast, kKeptMost);
+    const absl::Duration most = KeptAtMost(p);
     if (!higher || unknown) {
       if ((unknown || p.gap <= most) && !Due(p.ended + most)) return true;
       continue;
     }
-    absl::Duration run = next.step();
-    if (run == absl::ZeroDuration() || mode_ == SharingMode::kQuanta) {
-      run = std::max(run, TurnLength(next));
-    }
-    const bool in_the_way = now_ + run > p.ended + p.gap;
+    const bool in_the_way = now_ + RunTime(next) > p.ended + p.gap;
     if (in_the_way && !Due(p.ended + std::max(most, 3 * p.gap))) return true;
   }
   return false;
 }
 
-void TurnScheduler::RaiseVirtualTime() {
-  bool any = false;
-  double least = 0;
-  for (const auto& [job, party] : parties_) {
-    if (!party.running() && !party.waiting()) continue;
-    least = any ? std::min(least, party.pass) : party.pass;
-    any = true;
+std::vector<TurnScheduler::Demand> TurnScheduler::Demands() {
+  std::vector<Demand> demands(devices_.size());
+  for (const auto* entry : Waiting()) {
+    const TurnParty& party = entry->second;
+    const std::vector<size_t> devices = TurnDevices(party);
+    const bool first =
+        std::none_of(devices.begin(), devices.end(),
+                     [&](auto d) { return demands[d].somebody; });
+    for (size_t device : devices) {
+      Demand& demand = demands[device];
+      demand.somebody |= first;
+      demand.blocked |= first && !FitsOn(device, party);
+      demand.highest = std::max(demand.highest, party.priority);
+    }
   }
-  if (any) virtual_time_ = std::max(virtual_time_, least);
+  return demands;
+}
+
+void TurnScheduler::RaiseVirtualTime() {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    bool any = false;
+    double least = 0;
+    for (const auto& [job, party] : parties_) {
+      const TurnPart* part = party.On(i);
+      if (part == nullptr || (!party.running() && !party.waiting())) continue;
+      least = any ? std::min(least, part->pass) : part->pass;
+      any = true;
+    }
+    if (any)
+      devices_[i].virtual_time = std::max(devices_[i].virtual_time, least);
+  }
 }
 
 absl::Status TurnScheduler::Check(absl::Time now) const {
-  Bytes booked;
-  int open = 0;
+  std::vector<Bytes> booked(devices_.size());
+  std::vector<int> open(devices_.size());
   for (const auto& [job, party] : parties_) {
     if (party.paused
             ? !party.stopped()
-            : (mode_ == SharingMode::kFree) != (party.phase == Phase::kFree)) {
+            : OrderedAnywhere(party) == (party.phase == Phase::kFree)) {
       return absl::InternalError(
           absl::StrCat("job ", job.second, " has not followed the mode"));
     }
-    if (party.phase == Phase::kOpen && party.opened > mode_since_) {
-      booked += party.booked;
-      ++open;
+    for (const auto& [device, part] : party.parts) {
+      if (party.phase == Phase::kOpen && part.has_turn &&
+          party.opened > devices_[device].mode_since) {
+        booked[device] += part.booked;
+        ++open[device];
+      }
     }
     // Each of the others may take a shortest turn and not say that it ends.
     absl::Duration bound = options_.max_wait + options_.order_timeout;
     for (const auto& [other_job, other] : parties_) {
-      bound += EndsWithin(other) + absl::Seconds(1);
+      bound += LastsAfterOrder(other) + absl::Seconds(1);
     }
     if (party.waiting() && now - party.wanted > bound) {
       return absl::InternalError(
@@ -188,9 +289,11 @@ absl::Status TurnScheduler::Check(absl::Time now) const {
     }
   }
   // Shares may have come since.
-  if (open > 1 && booked > options_.pool) {
-    return absl::InternalError(
-        absl::StrCat(open, " jobs with turns need ", booked.count(), " bytes"));
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (open[i] > 1 && booked[i] > options_.devices[i].pool) {
+      return absl::InternalError(absl::StrCat(open[i], " jobs with turns need ",
+                                              booked[i].count(), " bytes"));
+    }
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #include "daemon/core/scheduling/turn_party.h"
 
 #include <algorithm>
+#include <set>
 
 namespace mets::core {
 namespace {
@@ -8,15 +9,23 @@ namespace {
 Bytes LiveOf(const TurnMember& m) { return m.facts.resident + m.facts.swapped; }
 
 template <typename Value>
-Bytes Sum(const TurnParty& party, Value value) {
+Bytes Sum(const TurnPart& part, Value value) {
   Bytes sum;
-  for (const auto& [id, member] : party.members) sum += value(member);
+  for (const auto& [id, member] : part.members) sum += value(member);
   return sum;
 }
 
 }  // namespace
 
-bool TurnParty::known() const {
+bool TurnPart::used() const {
+  return has_turn || std::any_of(members.begin(), members.end(), [](auto& m) {
+           const TurnMember& member = m.second;
+           return member.known || member.wants || member.facts.gated ||
+                  member.facts.asked || LiveOf(member) > Bytes();
+         });
+}
+
+bool TurnPart::known() const {
   bool any = false;
   for (const auto& [id, member] : members) {
     any |= member.known;
@@ -25,43 +34,69 @@ bool TurnParty::known() const {
   return any;
 }
 
-bool TurnParty::gated() const {
+bool TurnPart::gated() const {
   return std::any_of(members.begin(), members.end(),
                      [](const auto& m) { return m.second.facts.gated; });
 }
 
-Bytes TurnParty::live() const { return Sum(*this, LiveOf); }
+Bytes TurnPart::live() const { return Sum(*this, LiveOf); }
 
-Bytes TurnParty::resident() const {
+Bytes TurnPart::resident() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.resident; });
 }
 
-Bytes TurnParty::swapped() const {
+Bytes TurnPart::swapped() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.swapped; });
 }
 
-Bytes TurnParty::moved() const {
+Bytes TurnPart::moved() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.moved; });
 }
 
-Bytes TurnParty::peak() const {
+Bytes TurnPart::peak() const {
   return Limited(Sum(
       *this, [](const TurnMember& m) { return m.known ? m.peak : LiveOf(m); }));
 }
 
-Bytes TurnParty::persistent() const {
+Bytes TurnPart::persistent() const {
   return Limited(Sum(*this, [](const TurnMember& m) {
     return m.known ? m.persistent : LiveOf(m);
   }));
 }
 
-absl::Duration TurnParty::step() const {
+absl::Duration TurnPart::step() const {
   absl::Duration longest;
   if (!known()) return longest;
   for (const auto& [id, member] : members) {
     if (member.known) longest = std::max(longest, member.step);
   }
   return longest;
+}
+
+const TurnPart* TurnParty::On(size_t device) const {
+  const auto it = parts.find(device);
+  return it == parts.end() || !it->second.used() ? nullptr : &it->second;
+}
+
+bool TurnParty::gated() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const auto& p) { return p.second.gated(); });
+}
+
+absl::Duration TurnParty::step() const {
+  absl::Duration longest;
+  for (const auto& [device, part] : parts) {
+    longest = std::max(longest, part.step());
+  }
+  return longest;
+}
+
+size_t TurnParty::processes() const {
+  std::set<SessionId> sessions;
+  for (const auto& [device, part] : parts) {
+    for (const auto& [id, member] : part.members) sessions.insert(id);
+  }
+  return sessions.size();
 }
 
 }  // namespace mets::core

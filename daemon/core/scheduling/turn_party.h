@@ -1,4 +1,4 @@
-// TurnParty: a job as one that takes turns on a device.
+// TurnParty: a job as one that takes turns.
 #ifndef METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_
 #define METS_DAEMON_CORE_SCHEDULING_TURN_PARTY_H_
 
@@ -15,14 +15,16 @@
 
 namespace mets::core {
 
-// What the core knows of one session that may compute on the device.
+// What the core knows of one session that may compute on a device.
 struct TurnFacts {
   SessionId session;
+  size_t device = 0;
   std::pair<DomainId, std::string> job;
   int priority = 0;
   int weight = 1;
   bool gated = false;  // Its program announces no ops.
-  Bytes limit;         // Of the job; zero: none.
+  bool asked = false;  // It has, for memory.
+  Bytes limit;         // Of the job, on each device; zero: none.
   Bytes resident;      // Without what it caches.
   Bytes swapped;
   Bytes moved;          // Evicted and restored, ever.
@@ -30,66 +32,33 @@ struct TurnFacts {
   absl::Time last_active = absl::InfinitePast();
 };
 
-// One process of it.
+// One process of it, on one device.
 struct TurnMember {
   TurnFacts facts;
   bool known = false;  // Its step has been measured.
   Bytes peak, persistent;
   absl::Duration step;
   OrderId order;       // The last one sent; none: its gate was never touched.
+  bool open = false;   // So that one says.
   bool ended = false;  // It has said that its gate is closed and nothing runs.
-  bool wants = false;  // An op of it waits since then.
+  bool step_end = false;    // Then it was between two steps.
+  bool wants = false;       // An op of it waits since then.
   absl::Duration computed;  // In the turn that is ending.
   absl::Duration stalled;   // Likewise.
 };
 
-// Plain data. Processes of one job get and lose their turns together.
-struct TurnParty {
-  enum class Phase {
-    kFree,     // Its gates are open, and nobody counts.
-    kOpen,     // It has a turn or a quantum.
-    kClosing,  // It was told to close; something may still run.
-    kClosed,
-  };
-
+// Its processes on one device, and what they need there.
+struct TurnPart {
   std::map<SessionId, TurnMember> members;
-  int priority = 0;
-  int weight = 1;
-  bool paused = false;  // Its gates are closed, or close, in every mode.
-  Bytes limit;          // Zero: none.
-  Phase phase = Phase::kFree;
-  bool quantum = false;  // What it has, or had last, is no single step.
-  Bytes booked;          // What it needed when the last turn was given.
-  absl::Time opened = absl::InfinitePast();
-  bool given = false;       // What it has, or is ending, is a turn or quantum,
-  absl::Duration waited;    // for which it waited so long.
-  absl::Duration exchange;  // To bring back what it lacked then.
-  // What an exchange costs it, as its quanta have shown.
-  absl::Duration cost = absl::InfiniteDuration();
-  absl::Duration wish;  // Of its quantum: what makes the exchange pay.
-  absl::Time told = absl::InfinitePast();  // To close, for the last time...
-  GateMoment moment = GateMoment::kNow;    // ...so.
-  absl::Time ended = absl::InfinitePast();
-  absl::Duration gap = absl::InfiniteDuration();  // From ended to wanted.
-  bool wants = false;
-  absl::Time wanted = absl::InfinitePast();
-  absl::Time began = absl::InfiniteFuture();  // To compute.
-  absl::Time last_seen = absl::InfinitePast();
-  Bytes most_live;  // That it has had, so far.
-  double pass = 0;  // Device seconds ÷ weight.
+  Bytes limit;            // Zero: none.
+  bool has_turn = false;  // When the party is running.
+  Bytes booked;           // What it needed when the last turn was given.
+  double pass = 0;        // Device seconds ÷ weight.
+  Bytes most_live;        // That it has had, so far.
 
-  bool running() const {
-    return phase == Phase::kOpen || phase == Phase::kClosing;
-  }
-  // No op of it begins before its next turn.
-  bool stopped() const {
-    return phase == Phase::kClosed ||
-           (phase == Phase::kClosing && moment == GateMoment::kNow);
-  }
-  bool in_quantum() const { return phase == Phase::kOpen && quantum; }
-  bool waiting() const { return wants && phase == Phase::kClosed && !paused; }
-  // It is paused, and nothing of it runs any more.
-  bool rests() const { return paused && !running(); }
+  // It has, or wanted, something of the device. Programs attach devices that
+  // they never use.
+  bool used() const;
 
   // Sums over the members. A step is known when all that have memory know it.
   bool known() const;
@@ -105,6 +74,60 @@ struct TurnParty {
   }
   Bytes ephemeral() const { return peak() - persistent(); }
   absl::Duration step() const;  // Zero when it is not known.
+};
+
+// Plain data. Processes of one job get and lose their turns together, on all
+// devices where jobs take turns.
+struct TurnParty {
+  enum class Phase {
+    kFree,     // Its gates are open, and nobody counts.
+    kOpen,     // It has a turn or a quantum.
+    kClosing,  // It was told to close; something may still run.
+    kClosed,
+  };
+
+  std::map<size_t, TurnPart> parts;  // By device.
+  int priority = 0;
+  int weight = 1;
+  bool paused = false;  // Its gates are closed, or close, in every mode.
+  Phase phase = Phase::kFree;
+  bool quantum = false;  // What it has, or had last, is no single step.
+  absl::Time opened = absl::InfinitePast();
+  bool given = false;       // What it has, or is ending, is a turn or quantum,
+  absl::Duration waited;    // for which it waited so long.
+  absl::Duration exchange;  // To bring back what it lacked then.
+  // What an exchange costs it, as its quanta have shown.
+  absl::Duration cost = absl::InfiniteDuration();
+  absl::Duration wish;  // Of its quantum: what makes the exchange pay.
+  GateMoment moment = GateMoment::kNow;  // When it was told to close.
+  // The last word from it about its turn, or to it.
+  absl::Time last_word = absl::InfinitePast();
+  int catch_ups = 0;  // In the turn: see TurnScheduler.
+  absl::Time ended = absl::InfinitePast();
+  absl::Duration gap = absl::InfiniteDuration();  // From ended to wanted.
+  bool wants = false;
+  absl::Time wanted = absl::InfinitePast();
+  absl::Time began = absl::InfiniteFuture();  // To compute.
+  absl::Time last_seen = absl::InfinitePast();
+
+  bool running() const {
+    return phase == Phase::kOpen || phase == Phase::kClosing;
+  }
+  // No op of it begins before its next turn.
+  bool stopped() const {
+    return phase == Phase::kClosed ||
+           (phase == Phase::kClosing && moment == GateMoment::kNow);
+  }
+  bool in_quantum() const { return phase == Phase::kOpen && quantum; }
+  bool waiting() const { return wants && phase == Phase::kClosed && !paused; }
+  // It is paused, and nothing of it runs any more.
+  bool rests() const { return paused && !running(); }
+  // Null: no process of it uses the device.
+  const TurnPart* On(size_t device) const;
+  bool gated() const;
+  absl::Duration step() const;  // The longest; zero when none is known.
+  // They may wait for each other within a step.
+  size_t processes() const;
 };
 
 }  // namespace mets::core

@@ -1,40 +1,40 @@
-// Invariants: a party that is running or closed has been told so since mode_
-// left kFree; its members' `order` is what they were told last.
+// TurnScheduler: what it is told, and what it says.
+//
+// Invariants: a party that is running or closed has been told so, on all its
+// devices where gates follow orders, since the first of these did; its members'
+// `order` is what they were told last.
 #include "daemon/core/scheduling/turn_scheduler.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
 
 namespace mets::core {
 namespace {
 
-// How long a gate that is open for a turn may see no op: a step's end that
-// nobody noticed, or a program that does something else.
-constexpr absl::Duration kIdleTurn = absl::Milliseconds(50);
-// The same within a quantum, at most: where a hand-over moves bytes, somebody
-// else gets the device when it has been idle for as long as handing it over
-// and back takes, which costs at most twice what the best guess would.
-constexpr absl::Duration kIdleQuantum = absl::Seconds(1);
-constexpr absl::Duration kShortestQuantum = absl::Milliseconds(200);
-// Beyond its length, until a step's end is not waited for any more.
-constexpr absl::Duration kStepGrace = absl::Milliseconds(100);
-// A client may say that it used less of its turn than it had, down to this.
-constexpr double kLeastCharge = 0.25;
 constexpr absl::Duration kBackAtOnce = absl::Milliseconds(10);
 constexpr absl::Duration kLongestGap = absl::Seconds(10);
 
 }  // namespace
 
-TurnMember* TurnScheduler::FindMember(SessionId session, TurnParty** found) {
+TurnScheduler::TurnScheduler(TurnOptions options)
+    : options_(std::move(options)),
+      devices_(options_.devices.begin(), options_.devices.end()) {}
+
+TurnMember* TurnScheduler::FindMember(SessionId session,
+                                      const std::string& device,
+                                      TurnParty** found, size_t* index) {
   for (auto& [job, party] : parties_) {
-    auto it = party.members.find(session);
-    if (it == party.members.end()) continue;
-    *found = &party;
-    return &it->second;
+    for (auto& [i, part] : party.parts) {
+      const auto it = part.members.find(session);
+      if (it == part.members.end() ||
+          (!device.empty() && options_.devices[i].name != device)) {
+        continue;
+      }
+      *found = &party;
+      *index = i;
+      return &it->second;
+    }
   }
   return nullptr;
 }
@@ -45,60 +45,48 @@ bool TurnScheduler::Due(absl::Time time) {
   return false;
 }
 
-void TurnScheduler::Send(TurnMember& member, bool open, GateMoment moment,
-                         absl::Duration idle) {
-  member.order = ids_.Next();
-  member.ended = member.wants = false;
-  GateOrder order;
-  order.session = member.facts.session;
-  order.order = member.order;
-  order.device = options_.device;
-  order.open = open;
-  order.moment = moment;
-  order.idle = idle;
-  orders_.push_back(std::move(order));
-}
-
-void TurnScheduler::SendOpen(const TurnParty& party, TurnMember& member) {
-  Send(member, true, party.quantum ? GateMoment::kNow : GateMoment::kStepEnd,
-       party.quantum ? IdleQuantum(party) : kIdleTurn);
-}
-
-absl::Duration TurnScheduler::IdleQuantum(const TurnParty& party) const {
-  return fixed() ? kIdleQuantum
-                 : std::clamp(2 * ExchangeCost(party), kIdleTurn, kIdleQuantum);
+bool TurnScheduler::OrderedAnywhere(const TurnParty& party) const {
+  return std::any_of(party.parts.begin(), party.parts.end(),
+                     [&](const auto& p) { return Ordered(party, p.first); });
 }
 
 void TurnScheduler::Join(const TurnFacts& facts) {
-  const bool first = parties_.count(facts.job) == 0;
   TurnParty& party = parties_[facts.job];
   party.priority = facts.priority;
   party.weight = std::max(1, facts.weight);
-  party.limit = facts.limit;
   party.last_seen = std::max(party.last_seen, facts.last_active);
-  const bool joins = party.members.count(facts.session) == 0;
-  TurnMember& member = party.members[facts.session];
+  if (party.parts.count(facts.device) == 0) {
+    party.parts[facts.device].pass = devices_[facts.device].virtual_time;
+  }
+  TurnPart& part = party.parts[facts.device];
+  part.limit = facts.limit;
+  const bool joins = part.members.count(facts.session) == 0;
+  TurnMember& member = part.members[facts.session];
   member.facts = facts;
-  if (first) party.pass = virtual_time_;
   const bool was_paused = party.paused;
   if (facts.paused != was_paused) SetPaused(facts.job, party, facts.paused);
   if (!joins || (facts.paused && !was_paused)) return;
-  if (mode_ == SharingMode::kFree && !facts.paused) return;
-  if (first) {
+  if (!Ordered(party, facts.device)) return;
+  if (party.phase == Phase::kFree) {
     party.opened = now_;
     Close(party, GateMoment::kNow);
-  } else if (party.phase == Phase::kOpen) {
-    SendOpen(party, member);
-  } else {
+  } else if (party.phase != Phase::kOpen || !part.used() ||
+             !OpenLate(party, facts.device, member)) {
     Send(member, false, GateMoment::kNow, absl::ZeroDuration());
   }
 }
 
 void TurnScheduler::SetPaused(const JobKey& job, TurnParty& party,
                               bool paused) {
+  const auto free = [this](const auto& part) {
+    return devices_[part.first].mode == SharingMode::kFree;
+  };
   party.paused = paused;
   if (paused) {
-    if (party.stopped()) return;
+    if (party.stopped() &&
+        std::none_of(party.parts.begin(), party.parts.end(), free)) {
+      return;
+    }
     if (!party.running()) {
       party.opened = now_;
       party.quantum = false;
@@ -107,51 +95,52 @@ void TurnScheduler::SetPaused(const JobKey& job, TurnParty& party,
     return;
   }
   party.wanted = now_;
-  if (mode_ != SharingMode::kFree) return;
-  if (party.wants) given_.push_back({job, absl::ZeroDuration(), false});
-  party.phase = Phase::kFree;
-  party.wants = false;
-  for (auto& [id, member] : party.members) {
-    Send(member, true, GateMoment::kNow, absl::ZeroDuration());
+  for (const auto& part : party.parts) {
+    if (free(part)) SetFree(job, party, part.first);
   }
+  Settle(party);
 }
 
 void TurnScheduler::Update(absl::Time now, const std::vector<TurnFacts>& all) {
   now_ = now;
-  std::set<SessionId> present;
+  std::set<std::pair<size_t, SessionId>> present;
   for (const TurnFacts& facts : all) {
-    present.insert(facts.session);
+    present.insert({facts.device, facts.session});
     Join(facts);
   }
-  for (auto job = parties_.begin(); job != parties_.end();) {
-    auto& members = job->second.members;
-    for (auto it = members.begin(); it != members.end();) {
-      it = present.count(it->first) > 0 ? std::next(it) : members.erase(it);
-    }
-    if (!members.empty()) EndIfAllHave(job->second);
-    job = members.empty() ? parties_.erase(job) : std::next(job);
-  }
+  Leave([&](size_t device, SessionId session) {
+    return present.count({device, session}) == 0;
+  });
   LookForThrash();
 }
 
 void TurnScheduler::Forget(SessionId session) {
-  TurnParty* party = nullptr;
-  if (FindMember(session, &party) == nullptr) return;
-  party->members.erase(session);
-  if (!party->members.empty()) EndIfAllHave(*party);
-  for (auto it = parties_.begin(); it != parties_.end(); ++it) {
-    if (&it->second != party || !party->members.empty()) continue;
-    parties_.erase(it);
-    return;
+  Leave([&](size_t, SessionId member) { return member == session; });
+}
+
+template <typename Leaves>
+void TurnScheduler::Leave(Leaves leaves) {
+  for (auto job = parties_.begin(); job != parties_.end();) {
+    auto& parts = job->second.parts;
+    for (auto part = parts.begin(); part != parts.end();) {
+      auto& members = part->second.members;
+      for (auto it = members.begin(); it != members.end();) {
+        it = leaves(part->first, it->first) ? members.erase(it) : std::next(it);
+      }
+      part = members.empty() ? parts.erase(part) : std::next(part);
+    }
+    if (!parts.empty()) Settle(job->second);
+    job = parts.empty() ? parties_.erase(job) : std::next(job);
   }
 }
 
 void TurnScheduler::OnNeed(const StepNeed& need) {
   TurnParty* party = nullptr;
-  TurnMember* member = FindMember(need.session, &party);
+  size_t device = 0;
+  TurnMember* member = FindMember(need.session, need.device, &party, &device);
   if (member == nullptr) return;
   // A job larger than the device swaps within its step.
-  const Bytes peak = std::min(need.peak, pool_);
+  const Bytes peak = std::min(need.peak, devices_[device].pool);
   if (peak <= Bytes() || need.step <= absl::ZeroDuration()) return;
   member->known = true;
   member->peak = peak;
@@ -162,18 +151,21 @@ void TurnScheduler::OnNeed(const StepNeed& need) {
 void TurnScheduler::OnWanted(absl::Time now, const TurnWanted& wanted) {
   now_ = now;
   TurnParty* party = nullptr;
-  TurnMember* member = FindMember(wanted.session, &party);
+  size_t device = 0;
+  TurnMember* member =
+      FindMember(wanted.session, wanted.device, &party, &device);
   if (member == nullptr || member->order != wanted.order ||
-      party->phase == Phase::kFree) {
+      !Ordered(*party, device)) {
     return;
   }
   party->last_seen = now;
-  if (party->phase == Phase::kOpen && party->quantum && member->ended) {
+  if (!std::exchange(member->wants, true)) party->last_word = now;
+  if (party->phase == Phase::kOpen && member->ended &&
+      (party->quantum || !member->step_end)) {
     // It was idle; others of its job were not.
-    SendOpen(*party, *member);
-    return;
+    if (OpenLate(*party, device, *member)) return;
+    Close(*party, GateMoment::kNow);
   }
-  member->wants = true;
   if (party->wants) return;
   party->wants = true;
   party->wanted = now;
@@ -182,170 +174,38 @@ void TurnScheduler::OnWanted(absl::Time now, const TurnWanted& wanted) {
   party->gap = party->gap == absl::InfiniteDuration()
                    ? gap
                    : 0.7 * party->gap + 0.3 * gap;
-  if (gap > kBackAtOnce) party->pass = std::max(party->pass, virtual_time_);
+  if (gap <= kBackAtOnce) return;
+  for (auto& [i, part] : party->parts) {
+    part.pass = std::max(part.pass, devices_[i].virtual_time);
+  }
 }
 
 void TurnScheduler::OnEnded(absl::Time now, const TurnEnded& ended) {
   now_ = now;
   TurnParty* party = nullptr;
-  TurnMember* member = FindMember(ended.session, &party);
+  size_t device = 0;
+  TurnMember* member = FindMember(ended.session, ended.device, &party, &device);
   if (member == nullptr || member->order != ended.order || member->ended ||
-      !party->running()) {
+      !Ordered(*party, device)) {
     return;
   }
   member->ended = true;
+  member->step_end = ended.step_end;
   member->computed = ended.computed;
   member->stalled = ended.stalled;
+  party->last_word = now;
   EndIfAllHave(*party);
-}
-
-void TurnScheduler::EndIfAllHave(TurnParty& party) {
-  const bool all = std::all_of(party.members.begin(), party.members.end(),
-                               [](const auto& m) { return m.second.ended; });
-  if (all && party.running()) End(party);
-}
-
-void TurnScheduler::End(TurnParty& party) {
-  absl::Duration computed, stalled;
-  bool told = true;
-  for (auto& [id, member] : party.members) {
-    told &= member.ended;
-    computed = std::max(
-        computed, member.ended ? member.computed : absl::InfiniteDuration());
-    stalled = std::max(stalled, member.stalled);
-    member.computed = member.stalled = absl::ZeroDuration();
-  }
-  const absl::Duration had = now_ - party.opened;
-  computed = std::clamp(computed, had * kLeastCharge, had);
-  party.pass += absl::ToDoubleSeconds(computed) / party.weight;
-  if (party.quantum && told) LearnCost(party, std::min(stalled, had));
-  NoteOver(party);
-  party.phase = Phase::kClosed;
-  party.ended = now_;
-  party.wanted = now_;  // So far it has waited for none but itself.
-  party.last_seen = std::max(party.last_seen, now_ - (had - computed));
-}
-
-void TurnScheduler::NoteOver(TurnParty& party) {
-  if (!std::exchange(party.given, false)) return;
-  over_.push_back({party.members.begin()->second.facts.job, party.waited,
-                   now_ - party.opened});
-}
-
-absl::Duration TurnScheduler::ExchangeCost(const TurnParty& party) {
-  return party.cost == absl::InfiniteDuration() ? party.exchange : party.cost;
-}
-
-// It rises at once: too short a quantum costs all jobs their time.
-void TurnScheduler::LearnCost(TurnParty& party, absl::Duration stalled) {
-  const bool first = party.cost == absl::InfiniteDuration();
-  const absl::Duration before = first ? stalled : party.cost;
-  party.cost = std::max(stalled, 0.7 * before + 0.3 * stalled);
-}
-
-void TurnScheduler::Close(TurnParty& party, GateMoment moment) {
-  party.phase = Phase::kClosing;
-  party.told = now_;
-  party.moment = moment;
-  for (auto& [id, member] : party.members) {
-    if (member.ended && member.order.ok()) continue;
-    Send(member, false, moment, absl::ZeroDuration());
-  }
-}
-
-absl::Duration TurnScheduler::EndsWithin(const TurnParty& party) const {
-  return party.gated() ? std::max(options_.order_timeout, options_.max_wait)
-                       : options_.order_timeout;
-}
-
-void TurnScheduler::Open(const JobKey& job, TurnParty& party) {
-  party.given = true;
-  party.waited = party.wants ? now_ - party.wanted : absl::ZeroDuration();
-  given_.push_back({job, party.waited, true});
-  party.phase = Phase::kOpen;
-  party.quantum = mode_ == SharingMode::kQuanta || !party.known();
-  party.opened = now_;
-  party.wants = false;
-  for (auto& [other_job, other] : parties_) {
-    if (other.running()) other.booked = Room(other);
-  }
-  party.exchange = MovingTime(std::min(party.swapped(), party.peak()));
-  party.wish = std::max({kShortestQuantum, party.step(),
-                         ExchangeCost(party) / options_.moving_share});
-  if (fixed()) party.wish = options_.fixed_quantum;
-  ++(party.quantum ? quanta_ : turns_);
-  for (auto& [id, member] : party.members) SendOpen(party, member);
-}
-
-void TurnScheduler::CloseWhatIsOver() {
-  const auto waiting = Waiting();
-  const TurnParty* head = waiting.empty() ? nullptr : &waiting[0]->second;
-  const bool blocked = head != nullptr && !Fits(*head);
-  int highest = std::numeric_limits<int>::min();
-  for (const auto* entry : waiting) {
-    highest = std::max(highest, entry->second.priority);
-  }
-  for (auto& [job, party] : parties_) {
-    const absl::Time end = party.opened + TurnLength(party);
-    const absl::Duration step = party.step();
-    if (party.phase == Phase::kOpen && blocked) {
-      if (highest > party.priority) {
-        if (Due(YieldsAt(party))) Close(party, GateMoment::kNow);
-      } else if (party.quantum && !fixed() && step > absl::ZeroDuration()) {
-        // Not before its step has begun, or it would have nothing of it.
-        const absl::Time begun = party.opened + step / 2;
-        const absl::Time last = party.opened + Cap(party) - step;
-        if (Due(std::max(begun, std::min(end, last)))) {
-          Close(party, GateMoment::kStepEnd);
-        }
-      } else if (Due(end)) {
-        Close(party, GateMoment::kNow);
-      }
-    } else if (party.phase == Phase::kClosing) {
-      if (party.moment == GateMoment::kStepEnd) {
-        if (Due(std::max(end, party.told + step) + kStepGrace)) {
-          Close(party, GateMoment::kNow);
-        }
-      } else if (Due(party.told + EndsWithin(party))) {
-        End(party);
-      }
-    }
-  }
-}
-
-// What was small when it was opened has grown, or its need has become known.
-void TurnScheduler::CloseWhatNoLongerFits() {
-  for (;;) {
-    Bytes sum = mode_ == SharingMode::kTurns ? Persistent() : Bytes();
-    int open = 0;
-    TurnParty* last = nullptr;
-    for (auto& [job, party] : parties_) {
-      if (party.phase != Phase::kOpen) continue;
-      sum += Room(party);
-      ++open;
-      if (last == nullptr || Before(*last, party)) last = &party;
-    }
-    if (open < 2 || sum <= pool_) return;
-    const bool steps = last->step() > absl::ZeroDuration();
-    Close(*last, steps ? GateMoment::kStepEnd : GateMoment::kNow);
-  }
-}
-
-void TurnScheduler::OpenWhatFits() {
-  for (;;) {
-    const auto waiting = Waiting();
-    if (waiting.empty()) return;
-    auto& [job, party] = *waiting[0];
-    if (!Fits(party) || KeptFor(party)) return;
-    Open(job, party);
-  }
 }
 
 std::vector<GateOrder> TurnScheduler::Advance(absl::Time now) {
   now_ = now;
   next_ = absl::InfiniteFuture();
-  ChooseMode();
-  if (mode_ != SharingMode::kFree) {
+  bool turns = false;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    ChooseMode(i);
+    turns |= devices_[i].mode != SharingMode::kFree;
+  }
+  if (turns) {
     CloseWhatNoLongerFits();
     CloseWhatIsOver();
     OpenWhatFits();
@@ -358,26 +218,31 @@ std::vector<GateOrder> TurnScheduler::Advance(absl::Time now) {
 
 absl::Time TurnScheduler::NotBefore(SessionId session) const {
   for (const auto& [job, party] : parties_) {
-    if (party.members.count(session) == 0) continue;
+    bool member = false, open = !party.rests() && party.phase != Phase::kClosed;
+    for (const auto& [device, part] : party.parts) {
+      if (part.members.count(session) == 0) continue;
+      member = true;
+      open |= !Ordered(party, device) && part.used();
+    }
+    if (!member) continue;
+    if (open) return absl::InfinitePast();
     if (party.rests()) return now_ + options_.max_wait;
-    if (mode_ == SharingMode::kFree) return absl::InfinitePast();
-    if (party.phase != Phase::kClosed) return absl::InfinitePast();
     absl::Time next = absl::InfiniteFuture();
     for (const auto& [other_job, other] : parties_) {
-      if (!other.running()) continue;
-      const absl::Duration length =
-          other.quantum ? TurnLength(other) : other.step();
-      next = std::min(next, std::max(now_, other.opened + length));
+      if (!other.running() || !Meet(party, other)) continue;
+      next = std::min(next, std::max(now_, EndsAt(other)));
     }
     return next == absl::InfiniteFuture() ? now_ : next;
   }
   return absl::InfinitePast();
 }
 
-bool TurnScheduler::WaitsAtGate(SessionId session) const {
+bool TurnScheduler::WaitsAtGate(SessionId session, size_t device) const {
   for (const auto& [job, party] : parties_) {
-    const auto it = party.members.find(session);
-    if (it == party.members.end()) continue;
+    const auto part = party.parts.find(device);
+    if (part == party.parts.end()) continue;
+    const auto it = part->second.members.find(session);
+    if (it == part->second.members.end()) continue;
     const bool closes =
         party.phase == Phase::kClosing || party.phase == Phase::kClosed;
     return closes && it->second.wants;
@@ -385,9 +250,12 @@ bool TurnScheduler::WaitsAtGate(SessionId session) const {
   return false;
 }
 
-const TurnParty* TurnScheduler::Find(const JobKey& job) const {
-  auto it = parties_.find(job);
-  return it == parties_.end() ? nullptr : &it->second;
+const TurnParty* TurnScheduler::Find(const JobKey& job, size_t device) const {
+  const auto it = parties_.find(job);
+  const bool found = it != parties_.end() &&
+                     it->second.parts.count(device) > 0 &&
+                     Ordered(it->second, device);
+  return found ? &it->second : nullptr;
 }
 
 }  // namespace mets::core

@@ -1,8 +1,9 @@
-// TurnScheduler: which jobs may compute on a device.
+// TurnScheduler: which jobs may compute on the devices.
 #ifndef METS_DAEMON_CORE_SCHEDULING_TURN_SCHEDULER_H_
 #define METS_DAEMON_CORE_SCHEDULING_TURN_SCHEDULER_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -19,21 +20,25 @@
 
 namespace mets::core {
 
-struct TurnOptions {
-  std::string device;
+struct TurnDevice {
+  std::string name;
   Bytes pool;
   double bus_bytes_per_second = 10e9;
+};
+
+struct TurnOptions {
+  std::vector<TurnDevice> devices;
   double moving_share = 0.02;  // Of the time, for exchanges.
   absl::Duration max_wait = absl::Seconds(30);
   absl::Duration order_timeout = absl::Seconds(5);
   absl::Duration fixed_quantum;  // See CoreConfig.
 };
 
-// Opens and closes the gates of one device's jobs.
+// Opens and closes the gates of jobs.
 //
-// Modes. kFree while the working sets of the jobs that compute fit together:
-// nobody is told anything. kTurns when what persists of all and what is
-// ephemeral of one fit: jobs compute step by step, one after the other (or
+// Modes, a device's. kFree while the working sets of the jobs that compute fit
+// together: nobody is told anything. kTurns when what persists of all and what
+// is ephemeral of one fit: jobs compute step by step, one after the other (or
 // several, while they fit), and no byte moves. kQuanta otherwise: a job
 // computes for so long that what it waits for copies, as measured in its last
 // quanta, is at most `moving_share` of that, and to the end of a step then.
@@ -50,13 +55,25 @@ struct TurnOptions {
 // other. For the same reason, such jobs count beside each other also while they
 // do not compute: where gates are free, nobody sees a section begin.
 //
-// Order. Who has waited for nearly max_wait; then the higher priority; then the
-// least device time ÷ weight (stride scheduling, Waldspurger and Weihl 1995;
-// who was away starts at the present minimum). Nobody passes the head of that
-// order. The device is kept for a moment for a job that is due to come back and
-// goes before those that wait; a lower class gets it only for what ends before
-// a higher one is expected back, or, for a moment, once it has waited for half
-// of max_wait.
+// A turn is its job's on all the devices where it has one: on those that are
+// not kFree, and that its processes use, which are some of one process or some
+// of several. The processes may wait for each other within a step. So a turn
+// has ended when all of them have said so; a job of several is stopped at a
+// step's end, if its steps are known; and where nothing has been heard of it
+// for longer than a step, those that wait at their gates go on to the end of
+// another step: others may not end theirs without them (catch-up). For the same
+// reason, jobs of several processes have turns from the beginning, for as long
+// as they are new (kNewFor) and their needs are not known: one that waits for
+// memory within a step may be what others, whose ops pin memory, wait for.
+//
+// Order. One, of all jobs. Who has waited for nearly max_wait; then the higher
+// priority; then the least device time ÷ weight (stride scheduling, Waldspurger
+// and Weihl 1995; who was away starts at the present minimum), on the device
+// where it has most. Nobody passes who goes first on all its devices, but for
+// what ends before that one is expected to have them all. The device is kept
+// for a moment for a job that is due to come back and goes before those that
+// wait; a lower class gets it only for what ends before a higher one is
+// expected back, or, for a moment, once it has waited for half of max_wait.
 //
 // A paused job has no turns: whatever the mode, its gates close and stay closed
 // until it is resumed. Once nothing of it runs, it counts as away.
@@ -71,20 +88,21 @@ class TurnScheduler {
  public:
   using JobKey = std::pair<DomainId, std::string>;
 
-  explicit TurnScheduler(TurnOptions options)
-      : options_(std::move(options)),
-        pool_(options_.pool),
-        thrash_(options_.bus_bytes_per_second) {}
+  // REQUIRES: a device.
+  explicit TurnScheduler(TurnOptions options);
 
   // Shares take so much of the pool, whoever computes.
-  void SetShared(Bytes shared) { pool_ = options_.pool - shared; }
+  void SetShared(size_t device, Bytes shared) {
+    devices_[device].pool = options_.devices[device].pool - shared;
+  }
   // Orders' identifiers go on behind `last`.
   void SkipOrders(OrderId last) { ids_.Skip(last); }
   // Exactly these sessions take part from now on.
   void Update(absl::Time now, const std::vector<TurnFacts>& facts);
   // The session's gate is open now, whatever it was told (its stream broke).
   void Forget(SessionId session);
-  // Unknown sessions and answers to older orders change nothing.
+  // Unknown sessions, unknown devices and answers to older orders change
+  // nothing.
   void OnNeed(const StepNeed& need);
   void OnWanted(absl::Time now, const TurnWanted& wanted);
   void OnEnded(absl::Time now, const TurnEnded& ended);
@@ -97,6 +115,7 @@ class TurnScheduler {
   // Turns and quanta that Advance has given, and how long their jobs waited.
   struct Given {
     JobKey job;
+    size_t device;
     absl::Duration waited;
     bool turn = true;  // False: it got the device for itself.
   };
@@ -105,24 +124,27 @@ class TurnScheduler {
   // Turns and quanta that have ended.
   struct Over {
     JobKey job;
+    size_t device;
     absl::Duration waited;
     absl::Duration had;
   };
   std::vector<Over> TakeOver() { return std::exchange(over_, {}); }
 
   // When the session may compute next, as far as is known: InfinitePast when
-  // its gate is open.
+  // a gate of it is open.
   absl::Time NotBefore(SessionId session) const;
   // Its gate is closed, and an op of it waits there.
-  bool WaitsAtGate(SessionId session) const;
+  bool WaitsAtGate(SessionId session, size_t device) const;
 
-  SharingMode mode() const { return mode_; }
+  SharingMode mode(size_t device) const { return devices_[device].mode; }
   // Jobs do not compute at once because copies took their time.
-  bool thrashed() const { return thrashed_; }
-  int64_t turns_total() const { return turns_; }
-  int64_t quanta_total() const { return quanta_; }
-  // Null when none of the job's sessions takes part.
-  const TurnParty* Find(const JobKey& job) const;
+  bool thrashed(size_t device) const { return devices_[device].thrashed; }
+  int64_t turns_total(size_t device) const { return devices_[device].turns; }
+  int64_t quanta_total(size_t device) const { return devices_[device].quanta; }
+  // Null when the job takes no turns on the device.
+  const TurnParty* Find(const JobKey& job, size_t device) const;
+  // Where a turn of the party is one.
+  std::vector<size_t> TurnDevices(const TurnParty& party) const;
 
   // That jobs with turns fit together, and that nobody waits beyond the bound.
   // INTERNAL with what does not hold.
@@ -131,83 +153,149 @@ class TurnScheduler {
  private:
   using Phase = TurnParty::Phase;
 
-  TurnMember* FindMember(SessionId session, TurnParty** party);
+  // One that jobs share.
+  struct Device {
+    explicit Device(const TurnDevice& device)
+        : pool(device.pool), thrash(device.bus_bytes_per_second) {}
+
+    Bytes pool;  // For which jobs take turns.
+    ThrashMeter thrash;
+    SharingMode mode = SharingMode::kFree;
+    absl::Time mode_since = absl::InfinitePast();
+    bool several_classes = false;  // Of those that are active.
+    bool thrashed = false;         // What took the device out of kFree.
+    double virtual_time = 0;
+    int64_t turns = 0;
+    int64_t quanta = 0;
+  };
+  // What those that wait want of a device.
+  struct Demand {
+    bool somebody = false;  // Who goes first on all its devices.
+    bool blocked = false;   // It does not fit here.
+    int highest = std::numeric_limits<int>::min();  // Priority.
+  };
+
+  // Null when there is none; the first when the name is empty.
+  TurnMember* FindMember(SessionId session, const std::string& device,
+                         TurnParty** party, size_t* index);
   void Join(const TurnFacts& facts);
+  // Those of whom leaves(device, session) says so.
+  template <typename Leaves>
+  void Leave(Leaves leaves);
   void SetPaused(const JobKey& job, TurnParty& party, bool paused);
   // True when `time` has come; else it is looked at again then.
   bool Due(absl::Time time);
   bool fixed() const { return options_.fixed_quantum > absl::ZeroDuration(); }
   bool Active(const TurnParty& party) const;
+  // Its gates on the device follow orders.
+  bool Ordered(const TurnParty& party, size_t device) const {
+    return party.paused || devices_[device].mode != SharingMode::kFree;
+  }
+  bool OrderedAnywhere(const TurnParty& party) const;
+  // Its turns are on the device.
+  bool TakesTurns(const TurnParty& party, size_t device) const {
+    return Ordered(party, device) && party.On(device) != nullptr;
+  }
+  // predicate(device, part) holds for one of them.
+  template <typename Predicate>
+  bool OnSome(const TurnParty& party, Predicate predicate) const;
+  // Both take turns on some device.
+  bool Meet(const TurnParty& a, const TurnParty& b) const;
+  // Of all devices where a turn of it is one.
+  bool Known(const TurnParty& party) const;
+  bool InMode(const TurnParty& party, SharingMode mode) const;
 
   // Modes (sharing_mode.cc).
-  void ChooseMode();
-  SharingMode WantedMode(int active) const;
+  void ChooseMode(size_t device);
+  SharingMode WantedMode(size_t device, int active) const;
   // Also whether they are of several classes.
-  int CountActive();
+  int CountActive(size_t device);
   void LookForThrash();
-  bool SeveralGated() const;
+  bool SeveralGated(size_t device) const;
   // Its needs are not known, and it is taken to need all.
-  bool Presumed(const TurnParty& party) const;
+  bool Presumed(size_t device, const TurnParty& party) const;
   // Beside jobs of higher classes, whose needs are known, it has never had more
   // than they leave.
-  bool HasFitted(const TurnParty& party) const;
+  bool HasFitted(size_t device, const TurnParty& party) const;
   // What the job counts for where working sets are added up.
-  Bytes WorkingSet(const TurnParty& party) const;
-  Bytes Persistent() const;
-  void ChangeMode(SharingMode mode);
+  Bytes WorkingSet(size_t device, const TurnParty& party) const;
+  Bytes Persistent(size_t device) const;
+  void ChangeMode(size_t device, SharingMode mode);
+  // From now on, jobs take turns there.
+  void BeginTurns(size_t device);
+  // Opens its gates on the device for good.
+  void SetFree(const JobKey& job, TurnParty& party, size_t device);
+  // After SetFree.
+  void Settle(TurnParty& party);
 
   // Order and room (turn_order.cc).
   // In order.
   std::vector<std::pair<const JobKey, TurnParty>*> Waiting();
   bool Before(const TurnParty& a, const TurnParty& b) const;
-  absl::Duration AgedAfter() const;
+  // How far it is ahead of who has had least.
+  double Lead(const TurnParty& party) const;
+  absl::Duration AgedAfter(const TurnParty& party) const;
   bool Aged(const TurnParty& party) const;
   // The longest turn, as long as somebody waits.
   absl::Duration Cap(const TurnParty& party) const;
   absl::Duration TurnLength(const TurnParty& party) const;
   // When it makes room for a higher class.
   absl::Time YieldsAt(const TurnParty& party) const;
-  absl::Duration MovingTime(Bytes bytes) const;
+  absl::Duration MovingTime(size_t device, Bytes bytes) const;
   // What it needs beside the others while it computes.
-  Bytes Room(const TurnParty& party) const;
+  Bytes Room(size_t device, const TurnParty& party) const;
+  bool FitsOn(size_t device, const TurnParty& party,
+              const TurnParty* also = nullptr) const;
+  // On all its devices.
   bool Fits(const TurnParty& party, const TurnParty* also = nullptr) const;
+  // How long it would have the device.
+  absl::Duration RunTime(const TurnParty& party) const;
+  // What has been given to it is expected to end then.
+  absl::Time EndsAt(const TurnParty& party) const;
+  // When those that are in its way have ended.
+  absl::Time BeginsAt(const TurnParty& party) const;
+  // How long the device is kept for it when it is due to come back.
+  static absl::Duration KeptAtMost(const TurnParty& party);
   // Whether the device is kept for somebody who goes before `next`.
   bool KeptFor(const TurnParty& next);
-  bool SomebodyAged() const;
-  int64_t WaitingCount() const;
+  std::vector<Demand> Demands();
   void RaiseVirtualTime();
 
+  // Turns (turn_giving.cc).
   void CloseWhatIsOver();
   void CloseWhatNoLongerFits();
   void OpenWhatFits();
   void Open(const JobKey& job, TurnParty& party);
+  // A process that was idle goes on, if its job's turn can be one there.
+  bool OpenLate(TurnParty& party, size_t device, TurnMember& member);
+  // True while those that wait may have to go on so that others can end.
+  bool CatchUp(TurnParty& party);
+  absl::Duration Patience(const TurnParty& party) const;
+  // At their steps' ends, the jobs that have a turn there.
+  void CloseOthers(const TurnParty& party, size_t device);
   void Close(TurnParty& party, GateMoment moment);
-  // How long after it was told to close its word is waited for.
+  // How long after the last word its end is waited for.
   absl::Duration EndsWithin(const TurnParty& party) const;
+  // The most that it may have the device after it was told to close.
+  absl::Duration LastsAfterOrder(const TurnParty& party) const;
   void End(TurnParty& party);
   void LearnCost(TurnParty& party, absl::Duration stalled);
   // What beginning a quantum costs: as measured, else as the bus says.
   static absl::Duration ExchangeCost(const TurnParty& party);
   void EndIfAllHave(TurnParty& party);
-  void NoteOver(TurnParty& party);
   void Send(TurnMember& member, bool open, GateMoment moment,
             absl::Duration idle);
   // How long its quantum may see no op.
   absl::Duration IdleQuantum(const TurnParty& party) const;
   // As its party has the device.
   void SendOpen(const TurnParty& party, TurnMember& member);
+  void Book(size_t device);
+  // What it has there is a turn from now on.
+  void Give(const JobKey& job, const TurnParty& party, size_t device);
 
   const TurnOptions options_;
-  Bytes pool_;  // For which jobs take turns.
-  ThrashMeter thrash_;
+  std::vector<Device> devices_;
   std::map<JobKey, TurnParty> parties_;
-  SharingMode mode_ = SharingMode::kFree;
-  absl::Time mode_since_ = absl::InfinitePast();
-  bool several_classes_ = false;  // Of those that are active.
-  bool thrashed_ = false;         // What took the device out of kFree.
-  double virtual_time_ = 0;
-  int64_t turns_ = 0;
-  int64_t quanta_ = 0;
   IdCounter<OrderId> ids_;
   absl::Time now_ = absl::InfinitePast();
   absl::Time next_ = absl::InfiniteFuture();

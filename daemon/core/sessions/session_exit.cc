@@ -48,10 +48,8 @@ void Silence(State& state, Session& session) {
     holding.lent.clear();
   }
   // Its gates are open, or nobody is there.
-  for (Device& device : state.devices) {
-    device.turns.Forget(session.id);
-    device.turns_stir = true;
-  }
+  state.turns.Forget(session.id);
+  state.turns_stir = true;
   state.tight_stir = true;
   state.StirAll();
 }

@@ -32,6 +32,7 @@ namespace mets::core {
 struct Holding {
   bool attached = false;
   // Its program announces no ops: what it touches is held.
+  bool asked = false;  // For memory, ever.
   bool gated = false;
   // It is gated, its gate is closed, nothing of it runs, and a thread waits
   // there: what is held may leave. State::RefreshVictims follows each change.

@@ -74,7 +74,7 @@ Bytes PlanKeeper::Budget(const Session& session, size_t index) const {
     if (id == session.id) continue;
     const Holding& holding = other.holdings[index];
     if (other.job == session.job) limit -= holding.resident();
-    const bool waits = device.turns.mode() != SharingMode::kFree ||
+    const bool waits = state_.turns.mode(index) != SharingMode::kFree ||
                        !state_.JobActive(*other.job);
     const Bytes own = holding.own() - holding.cached;
     budget -= waits ? std::min(holding.buffers.held(), own) : own;

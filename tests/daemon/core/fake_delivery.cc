@@ -103,7 +103,15 @@ void FakeCluster::CheckHeld(const FakeSession& s, const EvictOrder& order) {
 void FakeCluster::Do(const MemoryAction& action) {
   if (const auto* create = std::get_if<CreateChunk>(&action)) {
     chunks_[create->chunk].size = create->size;
-    EXPECT_LE(created() + Orphans(), config_.devices[0].pool);
+    chunks_[create->chunk].device = create->device;
+    for (const DeviceConfig& device : config_.devices) {
+      if (device.id != create->device) continue;
+      Bytes sum = Orphans(device);
+      for (const auto& [id, chunk] : chunks_) {
+        if (chunk.device == device.id) sum += chunk.size;
+      }
+      EXPECT_LE(sum, device.pool) << device.name;
+    }
   } else if (const auto* destroy = std::get_if<DestroyChunk>(&action)) {
     for (const auto& [id, s] : sessions_) {
       EXPECT_EQ(s->known.count(destroy->chunk), 0u)
@@ -272,7 +280,7 @@ void FakeCluster::Lend(FakeSession& s) {
   if (s.cache.empty()) return;
   Release release;
   release.session = s.id;
-  release.device = kDevice;
+  release.device = s.device;
   release.lent = true;
   for (const ChunkRef& chunk : s.cache) {
     release.chunks.push_back(chunk.id);
@@ -349,7 +357,7 @@ BufferResult FakeCluster::EvictOne(FakeSession& s, const EvictOrder& order,
   if (!clean) s.totals.evicted += buffer.size;
   Release release;
   release.session = s.id;
-  release.device = kDevice;
+  release.device = s.device;
   release.order = order.order;
   release.orphan = std::exchange(buffer.orphan, Bytes());
   *given += release.orphan;
@@ -381,7 +389,7 @@ void FakeCluster::OnTrim(FakeSession& s, const TrimOrder& order) {
   ++s.trims;
   Release release;
   release.session = s.id;
-  release.device = kDevice;
+  release.device = s.device;
   release.order = order.order;
   Bytes given;
   while (given < order.target && !s.cache.empty()) {

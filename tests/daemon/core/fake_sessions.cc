@@ -68,7 +68,7 @@ CoreConfig FakeCluster::Config(Bytes pool, Bytes swap) {
   CoreConfig config;
   config.epoch = Epoch(1);
   config.devices.push_back({DeviceId(1),
-                            kDevice,
+                            "host0",
                             "host",
                             pool,
                             {KiB(64), KiB(256), MiB(1), MiB(4), MiB(16)}});
@@ -105,6 +105,7 @@ FakeSession& FakeCluster::Open(const std::string& job, const Wish& wish) {
   s.domain = DomainId(wish.domain);
   s.job = job;
   s.gated = wish.gated;
+  s.device = wish.device;
   sessions_[s.id] = std::move(session);
   SessionOpened opened;
   opened.session = s.id;
@@ -116,6 +117,7 @@ FakeSession& FakeCluster::Open(const std::string& job, const Wish& wish) {
   Step(opened);
   AttachDevice attach;
   attach.session = s.id;
+  attach.device = s.device;
   attach.ops_seen = !s.gated;
   Send(s, attach);
   Pump();
@@ -192,7 +194,7 @@ void FakeCluster::Resume(FakeSession& s) {
   if (!s.alive || s.connected || s.refused) return;
   s.connected = true;
   Step(SessionResumed{s.id});
-  Send(s, AttachDevice{s.id, kDevice, !s.gated});
+  Send(s, AttachDevice{s.id, s.device, !s.gated});
   SendSnapshot(s);
   for (const auto& [request, wish] : s.publishing) Send(s, wish.input);
 }
@@ -200,7 +202,7 @@ void FakeCluster::Resume(FakeSession& s) {
 void FakeCluster::SendSnapshot(FakeSession& s) {
   Snapshot snapshot;
   snapshot.session = s.id;
-  snapshot.device = kDevice;
+  snapshot.device = s.device;
   for (const ChunkRef& chunk : s.cache) snapshot.chunks.push_back(chunk.id);
   for (const auto& [id, buffer] : s.buffers) {
     for (const ChunkRef& chunk : buffer.chunks) {
@@ -278,7 +280,7 @@ void FakeCluster::RestartCore(CoreConfig config) {
     s->known.clear();
     s->extents.clear();
     records.push_back(
-        {s->id, s->domain, s->job, {{kDevice, s->held() + shared}}, {}});
+        {s->id, s->domain, s->job, {{s->device, s->held() + shared}}, {}});
   }
   chunks_.clear();
   extents_.clear();
@@ -312,7 +314,7 @@ void FakeCluster::Return(FakeSession& old) {
   opened.expects_snapshot = true;
   opened.recovers = before;
   Step(opened);
-  Send(s, AttachDevice{s.id, kDevice, !s.gated});
+  Send(s, AttachDevice{s.id, s.device, !s.gated});
   SendSnapshot(s);
 }
 
@@ -324,7 +326,7 @@ BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
   Acquire acquire;
   acquire.session = s.id;
   acquire.request = request;
-  acquire.device = kDevice;
+  acquire.device = s.device;
   if (!size.is_zero()) acquire.ranges = {size};
   acquire.wait = wait;
   acquire.overdraft = overdraft;
@@ -348,7 +350,7 @@ void FakeCluster::Touch(FakeSession& s, BufferId id, bool write) {
     Acquire acquire;
     acquire.session = s.id;
     acquire.request = request;
-    acquire.device = kDevice;
+    acquire.device = s.device;
     acquire.ranges = {buffer.size};
     acquire.wait = absl::Seconds(60);
     Send(s, acquire);
@@ -368,7 +370,7 @@ void FakeCluster::Free(FakeSession& s, BufferId id, bool cache) {
   }
   Release release;
   release.session = s.id;
-  release.device = kDevice;
+  release.device = s.device;
   release.orphan = it->second.orphan;
   for (const ChunkRef& chunk : it->second.chunks) {
     if (cache) {
@@ -395,7 +397,7 @@ void FakeCluster::GiveOverdraftBack(FakeSession& s) {
   --s.overdraft;
   Release release;
   release.session = s.id;
-  release.device = kDevice;
+  release.device = s.device;
   release.overdraft = true;
   Send(s, release);
 }
@@ -404,7 +406,7 @@ void FakeCluster::WaitAtGate(FakeSession& s) {
   if (s.gate.open || s.computes || !s.gate.order.ok()) return;
   s.waits = true;
   s.told_waits = s.gate.order;
-  Send(s, TurnWanted{s.id, kDevice, s.gate.order});
+  Send(s, TurnWanted{s.id, s.device, s.gate.order});
 }
 
 void FakeCluster::EvictByPlan(FakeSession& s, BufferId id, uint32_t logical) {
@@ -496,7 +498,7 @@ Bytes FakeCluster::CachedBytes(const FakeSession& s) const {
 void FakeCluster::Report(FakeSession& s) {
   BufferChanges changes;
   changes.session = s.id;
-  changes.device = kDevice;
+  changes.device = s.device;
   for (BufferId id : s.changed) {
     auto it = s.buffers.find(id);
     if (it != s.buffers.end()) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -65,6 +66,7 @@ struct FakeSession {
   bool refused = false;
   std::string refusal;
   bool gated = false;  // Its buffers are held.
+  std::string device;  // That it uses.
 
   std::map<BufferId, FakeBuffer> buffers;
   std::vector<ChunkRef> cache;
@@ -134,18 +136,20 @@ class FakeCluster {
   struct Wish {
     Wish(uint64_t domain_number = 1, Bytes limit_wish = Bytes(),
          Bytes guarantee_wish = Bytes(), int priority_wish = 0,
-         bool is_gated = false)
+         bool is_gated = false, std::string device_name = "host0")
         : domain(domain_number),
           limit(limit_wish),
           guarantee(guarantee_wish),
           priority(priority_wish),
-          gated(is_gated) {}
+          gated(is_gated),
+          device(std::move(device_name)) {}
     uint64_t domain;
     Bytes limit, guarantee;
     int priority;
     bool gated;
+    std::string device;
   };
-  // Opens a session and attaches host0.
+  // Opens a session and attaches its device.
   FakeSession& Open(const std::string& job) { return Open(job, Wish()); }
   FakeSession& Open(const std::string& job, const Wish& wish);
   void Kill(FakeSession& session);
@@ -242,7 +246,7 @@ class FakeCluster {
   void OnDeny(FakeSession& s, const Deny& deny);
   void OnShare(FakeSession& s, const ShareAnswer& answer);
   void CheckShare(const FakeSession& s, const ShareAnswer& answer);
-  Bytes Orphans() const;
+  Bytes Orphans(const DeviceConfig& device) const;
   void OnEvict(FakeSession& s, const EvictOrder& order);
   BufferResult EvictOne(FakeSession& s, const EvictOrder& order,
                         const EvictOrder::Candidate& candidate, Bytes* given);
@@ -260,6 +264,7 @@ class FakeCluster {
   void SendSnapshot(FakeSession& s);
 
   struct FakeChunk {
+    DeviceId device;
     Bytes size;
     bool ready = false;
     SessionId holder;

@@ -19,10 +19,11 @@ Bytes SizeOf(const std::vector<ChunkRef>& chunks) {
 }  // namespace
 
 // In chunks of earlier epochs; each share counts once.
-Bytes FakeCluster::Orphans() const {
+Bytes FakeCluster::Orphans(const DeviceConfig& device) const {
   Bytes sum;
   std::set<std::tuple<DomainId, Epoch, ShareId>> seen;
   for (const auto& [id, s] : sessions_) {
+    if (s->device != device.name) continue;
     for (const auto& [buffer_id, buffer] : s->buffers) sum += buffer.orphan;
     for (const auto& [name, share] : s->shares) {
       if (!share.chunks.empty()) continue;
@@ -48,7 +49,7 @@ void FakeCluster::Publish(FakeSession& s, BufferId id, const std::string& name,
   wish.buffer = buffer;
   wish.input.session = s.id;
   wish.input.request = request;
-  wish.input.device = kDevice;
+  wish.input.device = s.device;
   wish.input.name = name;
   wish.input.checksum = checksum;
   wish.input.bytes = buffer.size;
@@ -65,7 +66,7 @@ void FakeCluster::AttachShare(FakeSession& s, const std::string& name,
   if (!s.connected) return;
   const RequestId request(++s.last_request);
   s.attaching[request] = name;
-  Send(s, core::AttachShare{s.id, request, kDevice, name, checksum, bytes});
+  Send(s, core::AttachShare{s.id, request, s.device, name, checksum, bytes});
 }
 
 void FakeCluster::DetachShare(FakeSession& s, const std::string& name) {
@@ -74,7 +75,7 @@ void FakeCluster::DetachShare(FakeSession& s, const std::string& name) {
   for (const ChunkRef& chunk : it->second.chunks) {
     chunks_[chunk.id].sharers.erase(s.id);
   }
-  Send(s, core::DetachShare{s.id, kDevice, it->second.id, it->second.epoch});
+  Send(s, core::DetachShare{s.id, s.device, it->second.id, it->second.epoch});
   s.shares.erase(it);
 }
 

@@ -136,5 +136,38 @@ TEST_F(WhyTest, AComputingJobIsToldThatOthersNeedItsMemory) {
                                  "together have more")));
 }
 
+// Its own device may be free: it waits for the other one.
+TEST(WhyOnTwoDevicesTest, AJobIsToldWhoHasTheOtherDeviceOfItsTurn) {
+  CoreConfig config = FakeCluster::Config(MiB(64), MiB(64));
+  config.devices.push_back(config.devices[0]);
+  config.devices[1].id = DeviceId(2);
+  config.devices[1].name = "host1";
+  FakeCluster cluster(config);
+  const auto on = [](const char* device) {
+    return FakeCluster::Wish(1, Bytes(), Bytes(), 0, /*is_gated=*/true, device);
+  };
+  FakeSession& x = cluster.Open("x", on("host1"));
+  FakeSession& a0 = cluster.Open("a", on("host0"));
+  FakeSession& a1 = cluster.Open("a", on("host1"));
+  cluster.Open("y", on("host0"));
+  cluster.Advance(absl::Seconds(2));
+  cluster.WaitAtGate(x);
+  cluster.Pump();
+  ASSERT_TRUE(x.gate.open);
+  for (FakeSession* session : {&a0, &a1}) cluster.WaitAtGate(*session);
+  cluster.Pump();
+  ASSERT_FALSE(a0.gate.open);
+  ASSERT_FALSE(a1.gate.open);
+  const std::vector<WhyAnswer> answers = cluster.core().Why("a");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].device, "host0");
+  EXPECT_EQ(answers[0].phase, JobPhase::kWaitsForTurn);
+  EXPECT_THAT(answers[0].reasons,
+              Contains("its turns are on host0, host1 at the same time"));
+  EXPECT_THAT(answers[0].reasons, Contains(StartsWith("'x' has host1 since")));
+  EXPECT_THAT(answers[1].reasons,
+              Contains(StartsWith("'x' has the device since")));
+}
+
 }  // namespace
 }  // namespace mets::core

@@ -8,14 +8,20 @@
 namespace mets::core {
 namespace {
 constexpr int kOps = 10;
+constexpr int kMeetingOp = 5;
 constexpr absl::Duration kReport = absl::Milliseconds(200);
+
+std::string NameOf(const FakeJobs::Job& job) {
+  return "host" + std::to_string(job.spec.device);
+}
 }  // namespace
 
-TurnOptions SmallDevice() {
+TurnOptions SmallDevices(int count) {
   TurnOptions options;
-  options.device = "host0";
-  options.pool = MiB(1000);
-  options.bus_bytes_per_second = static_cast<double>(MiB(10000).count());
+  for (int i = 0; i < count; ++i) {
+    options.devices.push_back({"host" + std::to_string(i), MiB(1000),
+                               static_cast<double>(MiB(10000).count())});
+  }
   return options;
 }
 
@@ -46,13 +52,22 @@ FakeJobs::Job& FakeJobs::Add(const FakeJobSpec& spec) {
 }
 
 void FakeJobs::ReportNeed(const Job& job) {
-  turns_.OnNeed({job.session, "host0", job.spec.peak, job.spec.persistent,
+  turns_.OnNeed({job.session, NameOf(job), job.spec.peak, job.spec.persistent,
                  job.spec.compute});
 }
 
 void FakeJobs::Remove(Job& job) {
   jobs_.erase(std::find_if(jobs_.begin(), jobs_.end(),
                            [&](const auto& j) { return j.get() == &job; }));
+  Tell();
+}
+
+void FakeJobs::Pause(const std::string& name, bool pause) {
+  if (pause) {
+    paused_.insert(name);
+  } else {
+    paused_.erase(name);
+  }
   Tell();
 }
 
@@ -77,12 +92,17 @@ size_t FakeJobs::TakeMostComputing() {
   return std::exchange(most_computing_, 0);
 }
 
+size_t FakeJobs::TakeMostOn(size_t device) {
+  return std::exchange(most_on_[device], 0);
+}
+
 // Facts, and what comes of them.
 void FakeJobs::Tell() {
   std::vector<TurnFacts> facts;
   for (const auto& job : jobs_) {
     TurnFacts f;
     f.session = job->session;
+    f.device = job->spec.device;
     f.job = {DomainId(1), job->spec.name};
     f.priority = job->spec.priority;
     f.weight = job->spec.weight;
@@ -91,6 +111,7 @@ void FakeJobs::Tell() {
     f.resident = job->spec.peak - job->swapped;
     f.swapped = job->swapped;
     f.moved = moved[job->spec.name];
+    f.paused = paused_.count(job->spec.name) > 0;
     f.last_active = job->computing ? now_ : job->last_op;
     facts.push_back(f);
   }
@@ -113,6 +134,7 @@ void FakeJobs::Tell() {
 void FakeJobs::Follow(const GateOrder& order) {
   Job* job = Find(order.session);
   if (job == nullptr || job->silent) return;
+  EXPECT_EQ(order.device, NameOf(*job));
   ++job->orders;
   job->order = order.order;
   job->idle = order.idle;
@@ -149,14 +171,14 @@ void FakeJobs::EndTurn(Job& job, bool step_end) {
   job.gate = Job::Gate::kClosed;
   TurnEnded ended;
   ended.session = job.session;
-  ended.device = "host0";
+  ended.device = NameOf(job);
   ended.order = job.order;
   ended.computed = std::max(absl::ZeroDuration(), job.idle_since - job.opened);
   ended.step_end = step_end;
   ended.stalled = job.stalled;
   turns_.OnEnded(now_, ended);
   if (job.wanting) {
-    turns_.OnWanted(now_, {job.session, "host0", job.order});
+    turns_.OnWanted(now_, {job.session, NameOf(job), job.order});
   }
 }
 
@@ -166,6 +188,25 @@ void FakeJobs::StartOp(Job& job) {
   job.stalled += job.lacks;
   job.at = now_ + job.spec.compute / kOps +
            std::exchange(job.lacks, absl::ZeroDuration());
+  if (job.spec.meets && job.ops == kMeetingOp) Meet(job);
+}
+
+bool FakeJobs::Met(const Job& other, const Job& job) {
+  if (other.spec.name != job.spec.name || other.steps > job.steps) return true;
+  return other.steps == job.steps && (other.ops > kMeetingOp || other.meeting);
+}
+
+void FakeJobs::Meet(Job& job) {
+  job.meeting = true;
+  job.at = absl::InfiniteFuture();
+  for (const auto& other : jobs_) {
+    if (!Met(*other, job)) return;
+  }
+  for (auto& other : jobs_) {
+    if (other->spec.name != job.spec.name || !other->meeting) continue;
+    other->meeting = false;
+    other->at = now_ + job.spec.compute / kOps;
+  }
 }
 
 void FakeJobs::Event(Job& job) {
@@ -179,7 +220,7 @@ void FakeJobs::Event(Job& job) {
       if (job.wanting) return;
       job.wanting = true;
       job.wanted = now_;
-      turns_.OnWanted(now_, {job.session, "host0", job.order});
+      turns_.OnWanted(now_, {job.session, NameOf(job), job.order});
     } else {
       StartOp(job);
     }
@@ -230,6 +271,13 @@ void FakeJobs::Run(absl::Duration time) {
     size_t computing = 0;
     for (const auto& job : jobs_) computing += job->computing;
     most_computing_ = std::max(most_computing_, computing);
+    std::map<size_t, std::set<std::string>> on;
+    for (const auto& job : jobs_) {
+      if (job->computing) on[job->spec.device].insert(job->spec.name);
+    }
+    for (const auto& [device, names] : on) {
+      most_on_[device] = std::max(most_on_[device], names.size());
+    }
     Tell();
   }
 }

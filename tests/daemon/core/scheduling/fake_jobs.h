@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace mets::core {
 
-// A pool of 1,000 MiB, so that sizes are per mille of it, and 10,000 MiB/s.
-TurnOptions SmallDevice();
+// Pools of 1,000 MiB, so that sizes are per mille of one, and 10,000 MiB/s.
+TurnOptions SmallDevices(int count);
+inline TurnOptions SmallDevice() { return SmallDevices(1); }
 
 struct FakeJobSpec {
   std::string name;
@@ -27,13 +29,16 @@ struct FakeJobSpec {
   Bytes limit;  // Zero: none.
   bool known = true;
   bool gated = false;
+  size_t device = 0;
+  // In the middle of a step it waits, in an op, for all of its job.
+  bool meets = false;
 };
 
 // With sizes in MiB.
 FakeJobSpec Spec(const std::string& name, int peak, int persistent);
 
-// One process per job; a step is ten ops. A process follows its orders as
-// libmets does, and a message takes no time.
+// A process each, of one job if they have one name; a step is ten ops. A
+// process follows its orders as libmets does, and a message takes no time.
 class FakeJobs {
  public:
   explicit FakeJobs(TurnOptions options);
@@ -46,6 +51,7 @@ class FakeJobs {
     OrderId order;
     absl::Duration idle;
     bool computing = false;  // An op runs, until `at`.
+    bool meeting = false;    // It waits for the other processes.
     bool wanting = false;    // An op waits at the gate.
     bool silent = false;     // Says nothing more, and computes on.
     bool stopped = false;    // Its program does nothing any more.
@@ -65,6 +71,8 @@ class FakeJobs {
   Job& Add(const FakeJobSpec& spec);
   void Remove(Job& job);
   void Run(absl::Duration time);
+  // As an operator does.
+  void Pause(const std::string& name, bool pause);
   // As a stream that breaks and comes back.
   void Reconnect(Job& job);
 
@@ -72,6 +80,8 @@ class FakeJobs {
   absl::Time now() const { return now_; }
   // The most jobs whose ops ran at the same time since the last call.
   size_t TakeMostComputing();
+  // The most jobs of which a process computed on the device.
+  size_t TakeMostOn(size_t device);
   std::map<std::string, Bytes> moved;  // Facts.
 
  private:
@@ -79,6 +89,9 @@ class FakeJobs {
   void Follow(const GateOrder& order);
   void Event(Job& job);
   void StartOp(Job& job);
+  // Whether it is where `job` meets the others, or behind.
+  static bool Met(const Job& other, const Job& job);
+  void Meet(Job& job);
   void EndTurn(Job& job, bool step_end);
   void ReportNeed(const Job& job);
   Job* Find(SessionId session);
@@ -89,6 +102,8 @@ class FakeJobs {
   uint64_t last_session_ = 0;
   SessionId last_quantum_;
   size_t most_computing_ = 0;
+  std::map<size_t, size_t> most_on_;
+  std::set<std::string> paused_;
 };
 
 // That the job has computed.

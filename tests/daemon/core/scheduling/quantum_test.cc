@@ -20,9 +20,9 @@ struct Exchange {
     jobs.Run(absl::Seconds(20));
   }
   int64_t QuantaIn(absl::Duration time) {
-    const int64_t before = jobs.turns().quanta_total();
+    const int64_t before = jobs.turns().quanta_total(0);
     jobs.Run(time);
-    return jobs.turns().quanta_total() - before;
+    return jobs.turns().quanta_total(0) - before;
   }
   FakeJobs jobs{SmallDevice()};
 };
@@ -45,9 +45,9 @@ TEST(QuantumTest, TheFirstQuantumLastsFiftyTimesWhatTheBusNeeds) {
   FakeJobs::Job& b = jobs.Add(Spec("b", 950, 700));
   a.swapped = b.swapped = MiB(700);  // 70 ms each.
   jobs.Run(absl::Seconds(3));
-  EXPECT_EQ(jobs.turns().quanta_total(), 1);
+  EXPECT_EQ(jobs.turns().quanta_total(0), 1);
   jobs.Run(absl::Seconds(1));
-  EXPECT_EQ(jobs.turns().quanta_total(), 2);
+  EXPECT_EQ(jobs.turns().quanta_total(0), 2);
 }
 
 TEST(QuantumTest, NobodyBelievesThatAJobWaitedLongerThanItHadTheDevice) {
@@ -73,9 +73,9 @@ TEST(QuantumTest, NobodyBelievesThatAJobWaitedLongerThanItHadTheDevice) {
     ended.stalled = absl::InfiniteDuration();
     turns.OnEnded(now, ended);
   }
-  EXPECT_EQ(turns.Find(facts[0].job)->cost, absl::Seconds(2));
+  EXPECT_EQ(turns.Find(facts[0].job, 0)->cost, absl::Seconds(2));
   // It had no quantum.
-  EXPECT_EQ(turns.Find(facts[1].job)->cost, absl::InfiniteDuration());
+  EXPECT_EQ(turns.Find(facts[1].job, 0)->cost, absl::InfiniteDuration());
 }
 
 TEST(QuantumTest, AQuantumLastsAsLongAsItsExchangeNeedsWithLongSteps) {
@@ -88,9 +88,9 @@ TEST(QuantumTest, AQuantumLastsAsLongAsItsExchangeNeedsWithLongSteps) {
   FakeJobs::Job& b = jobs.Add(spec);
   a.swapped = b.swapped = MiB(700);
   jobs.Run(absl::Seconds(10));
-  const int64_t before = jobs.turns().quanta_total();
+  const int64_t before = jobs.turns().quanta_total(0);
   jobs.Run(absl::Seconds(80));
-  EXPECT_NEAR(jobs.turns().quanta_total() - before, 20, 1);
+  EXPECT_NEAR(jobs.turns().quanta_total(0) - before, 20, 1);
 }
 
 TEST(QuantumTest, AFixedQuantumHoldsWhateverMoves) {
@@ -101,10 +101,10 @@ TEST(QuantumTest, AFixedQuantumHoldsWhateverMoves) {
   FakeJobs::Job& b = jobs.Add(Spec("b", 950, 30));
   a.swapped = b.swapped = MiB(700);
   jobs.Run(absl::Seconds(1));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
-  const int64_t before = jobs.turns().quanta_total();
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+  const int64_t before = jobs.turns().quanta_total(0);
   jobs.Run(absl::Seconds(100));
-  EXPECT_NEAR(jobs.turns().quanta_total() - before, 20, 1);
+  EXPECT_NEAR(jobs.turns().quanta_total(0) - before, 20, 1);
 }
 
 TEST(QuantumTest, AQuantumIsBoundedByTheLongestWait) {
@@ -135,8 +135,8 @@ TEST(QuantumTest, AQuantumShorterThanAStepIsOneStep) {
   spec.name = "c";
   FakeJobs::Job& c = jobs.Add(spec);
   jobs.Run(absl::Minutes(1));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
-  EXPECT_NEAR(jobs.turns().quanta_total(), a.steps + b.steps + c.steps, 3);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+  EXPECT_NEAR(jobs.turns().quanta_total(0), a.steps + b.steps + c.steps, 3);
   EXPECT_GE(Seconds(a) + Seconds(b) + Seconds(c), 59);
 }
 
@@ -148,7 +148,7 @@ TEST(QuantumTest, QuantaOfOneJobBeginWhereTheOtherPreparesItsInput) {
   spec.name = "b";
   FakeJobs::Job& b = jobs.Add(spec);
   jobs.Run(absl::Seconds(60));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   // Each alone computes for a quarter of the time.
   EXPECT_GE(Seconds(a) + Seconds(b), 0.8 * 30);
   EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.95);
@@ -165,7 +165,7 @@ class QuantaTest : public ::testing::Test {
                      MiB(id == 3 ? 600 : 300), absl::Milliseconds(100)});
     }
     Advance();
-    EXPECT_EQ(turns_.mode(), SharingMode::kQuanta);
+    EXPECT_EQ(turns_.mode(0), SharingMode::kQuanta);
     EXPECT_TRUE(told_[1].open && told_[2].open && !told_[3].open);
     End(3);
   }
@@ -236,7 +236,7 @@ TEST_F(QuantaTest, AQuantumEndsWithTheStepOnceTurnsWillDo) {
   }
   Want(1);
   Pass(absl::Seconds(1));
-  EXPECT_EQ(turns_.mode(), SharingMode::kTurns);
+  EXPECT_EQ(turns_.mode(0), SharingMode::kTurns);
   EXPECT_FALSE(told_[3].open);
   EXPECT_EQ(told_[3].moment, GateMoment::kStepEnd);
 }

@@ -10,7 +10,7 @@ TEST(SharingModeTest, JobsThatFitAreToldNothing) {
   FakeJobs::Job& a = jobs.Add(Spec("a", 500, 100));
   FakeJobs::Job& b = jobs.Add(Spec("b", 500, 100));
   jobs.Run(absl::Seconds(30));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
   EXPECT_EQ(jobs.turns().next_deadline(), absl::InfiniteFuture());
   EXPECT_EQ(a.orders + b.orders, 0);
   EXPECT_EQ(jobs.TakeMostComputing(), 2u);
@@ -28,7 +28,7 @@ TEST(SharingModeTest, AJobNeedsNoMoreThanItsLimit) {
   limited.known = false;
   jobs.Add(limited);
   jobs.Run(absl::Seconds(5));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, ModesFollowTheNeeds) {
@@ -36,22 +36,22 @@ TEST(SharingModeTest, ModesFollowTheNeeds) {
   FakeJobs::Job& a = jobs.Add(Spec("a", 600, 100));
   jobs.Add(Spec("b", 600, 300));
   jobs.Run(absl::Seconds(2));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   const auto need = [&](int peak, int persistent) {
     jobs.turns().OnNeed({a.session, "host0", MiB(peak), MiB(persistent),
                          absl::Milliseconds(100)});
     jobs.Run(absl::Seconds(2));
   };
   need(900, 750);  // 750 + 300 + 300.
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   need(600, 395);  // Less than what fits, but not by enough.
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   need(600, 300);
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   need(390, 100);
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   need(300, 100);
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, AJobThatIsAloneIsFreeAgain) {
@@ -59,15 +59,15 @@ TEST(SharingModeTest, AJobThatIsAloneIsFreeAgain) {
   FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
   FakeJobs::Job& b = jobs.Add(Spec("b", 950, 30));
   jobs.Run(absl::Seconds(5));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   b.stopped = true;
   jobs.Run(absl::Seconds(10));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
   EXPECT_EQ(a.gate, FakeJobs::Job::Gate::kFree);
   b.stopped = false;
   b.at = jobs.now();
   jobs.Run(absl::Seconds(5));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
 }
 
 TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
@@ -79,19 +79,19 @@ TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
   FakeJobs::Job& b = jobs.Add(spec);
   a.swapped = b.swapped = MiB(300);
   jobs.Run(absl::Seconds(5));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
   for (int i = 0; i < 20; ++i) {
     jobs.moved["a"] += MiB(100);  // 2 % of the time each.
     jobs.moved["b"] += MiB(100);
     jobs.Run(absl::Milliseconds(500));
   }
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
   for (int i = 0; i < 10; ++i) {
     jobs.moved["a"] += MiB(1000);
     jobs.moved["b"] += MiB(1000);
     jobs.Run(absl::Milliseconds(500));
   }
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   jobs.TakeMostComputing();
   jobs.Run(absl::Seconds(20));
   EXPECT_EQ(jobs.TakeMostComputing(), 1u);
@@ -102,7 +102,7 @@ TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
   a.swapped = Bytes();
   a.spec.peak = MiB(500);
   jobs.Run(absl::Seconds(3));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, OneJobThatMovesAloneIsNoThrash) {
@@ -116,7 +116,7 @@ TEST(SharingModeTest, OneJobThatMovesAloneIsNoThrash) {
     jobs.moved["a"] += MiB(3000);
     jobs.Run(absl::Milliseconds(500));
   }
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
@@ -127,12 +127,12 @@ TEST(SharingModeTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
   spec.known = false;
   FakeJobs::Job& b = jobs.Add(spec);
   jobs.Run(absl::Seconds(3));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   a.spec.peak = MiB(930);
   jobs.turns().OnNeed(
       {a.session, "host0", MiB(930), MiB(800), absl::Milliseconds(100)});
   jobs.Run(absl::Seconds(3));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   EXPECT_EQ(jobs.TakeMostComputing(), 2u);
   b.spec.peak = MiB(500);
   jobs.Run(absl::Seconds(3));
@@ -155,7 +155,7 @@ TEST(SharingModeTest, GatedJobsTakeQuantaUntilTheirNeedsAreKnown) {
   jobs.Run(absl::Seconds(2));
   jobs.TakeMostComputing();
   jobs.Run(absl::Minutes(8));
-  EXPECT_NE(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_NE(jobs.turns().mode(0), SharingMode::kFree);
   EXPECT_EQ(jobs.TakeMostComputing(), 1u);
   EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.95);
   for (const FakeJobs::Job* job : {&a, &b}) {
@@ -163,7 +163,7 @@ TEST(SharingModeTest, GatedJobsTakeQuantaUntilTheirNeedsAreKnown) {
         {job->session, "host0", MiB(300), MiB(300), absl::Milliseconds(100)});
   }
   jobs.Run(absl::Seconds(2));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, AGatedJobNeedsNoMoreThanItsLimit) {
@@ -173,7 +173,7 @@ TEST(SharingModeTest, AGatedJobNeedsNoMoreThanItsLimit) {
   jobs.Add(spec);
   jobs.Add(Spec("b", 500, 100));
   jobs.Run(absl::Seconds(5));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
 // It has to ask, before a section begins that nobody expects.
@@ -214,7 +214,7 @@ TEST(SharingModeTest, GatedJobsAreNotSetFreeWithOthersAfterThrash) {
     jobs.moved["b"] += MiB(1000);
     jobs.Run(absl::Milliseconds(500));
   }
-  ASSERT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  ASSERT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
   jobs.Add(Gated("c", 100));
   jobs.Run(absl::Seconds(2));
   jobs.TakeMostComputing();
@@ -247,7 +247,7 @@ TEST(SharingModeTest, ALowerClassWaitsUntilTheNeedsOfAHigherOneAreKnown) {
   EXPECT_GE(Seconds(*two.high), 4.8);
   two.Tell(300);
   two.jobs.Run(absl::Seconds(1));
-  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(two.jobs.turns().mode(0), SharingMode::kFree);
 }
 
 // A known job, and one of a lower class whose step is not known.
@@ -269,7 +269,7 @@ struct KnownHigh {
 TEST(SharingModeTest, ALowerClassThatFitsNeedNotBeKnownToCompute) {
   KnownHigh two(300);
   two.jobs.Run(absl::Seconds(10));
-  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(two.jobs.turns().mode(0), SharingMode::kFree);
   EXPECT_EQ(two.jobs.TakeMostComputing(), 2u);
   EXPECT_GE(Seconds(*two.low), 9.5);
 }
@@ -279,7 +279,7 @@ TEST(SharingModeTest, ALowerClassThatOnceDidNotFitWaitsUntilItIsKnown) {
   two.jobs.Run(absl::Seconds(2));
   two.low->spec.peak = MiB(500);
   two.jobs.Run(absl::Seconds(1));
-  EXPECT_NE(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_NE(two.jobs.turns().mode(0), SharingMode::kFree);
   const double before = Seconds(*two.low);
   two.low->spec.peak = MiB(200);
   two.jobs.Run(absl::Seconds(10));
@@ -287,7 +287,7 @@ TEST(SharingModeTest, ALowerClassThatOnceDidNotFitWaitsUntilItIsKnown) {
   two.jobs.turns().OnNeed(
       {two.low->session, "host0", MiB(300), MiB(100), two.low->spec.compute});
   two.jobs.Run(absl::Seconds(2));
-  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(two.jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, AHigherClassThatNeedsTheDeviceKeepsIt) {
@@ -302,19 +302,19 @@ TEST(SharingModeTest, AHigherClassThatNeedsTheDeviceKeepsIt) {
 TEST(SharingModeTest, NeedsThatDoNotBecomeKnownArePresumedForSoLongOnly) {
   Classes two;
   two.jobs.Run(absl::Minutes(4));
-  EXPECT_NE(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_NE(two.jobs.turns().mode(0), SharingMode::kFree);
   two.jobs.Run(absl::Minutes(2));
-  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(two.jobs.turns().mode(0), SharingMode::kFree);
 }
 
 TEST(SharingModeTest, ALowerClassWaitsWithoutThrashWhereTwoDoNotFit) {
   Classes two;
   two.jobs.Run(absl::Minutes(6));
-  EXPECT_EQ(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_EQ(two.jobs.turns().mode(0), SharingMode::kFree);
   two.high->spec.peak = MiB(500);
   two.high->swapped = MiB(100);
   two.jobs.Run(absl::Seconds(2));
-  EXPECT_NE(two.jobs.turns().mode(), SharingMode::kFree);
+  EXPECT_NE(two.jobs.turns().mode(0), SharingMode::kFree);
   const double before = Seconds(*two.low);
   two.jobs.Run(absl::Seconds(5));
   EXPECT_LE(Seconds(*two.low) - before, 0.1);

@@ -44,13 +44,13 @@ void ExpectWeightsHold(FakeJobs& jobs, int peak, int persistent) {
 TEST(TurnOrderTest, ProgressFollowsWeightsInTurns) {
   FakeJobs jobs(SmallDevice());
   ExpectWeightsHold(jobs, 900, 20);
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
 }
 
 TEST(TurnOrderTest, ProgressFollowsWeightsInQuanta) {
   FakeJobs jobs(SmallDevice());
   ExpectWeightsHold(jobs, 900, 600);
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
 }
 
 TEST(TurnOrderTest, HigherPriorityGoesFirstAndNobodyStarves) {
@@ -78,7 +78,7 @@ TEST(TurnOrderTest, ALowerClassWithLongStepsHardlySlowsAHigherOne) {
   spec.priority = 0;
   FakeJobs::Job& low = jobs.Add(spec);
   jobs.Run(absl::Minutes(10));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   EXPECT_GE(Seconds(high), 0.98 * 600);
   EXPECT_LE(low.longest_wait, absl::Seconds(30));
   EXPECT_GT(Seconds(low), 3);

@@ -10,14 +10,14 @@ TEST(TurnSchedulerTest, JobsWhoseEphemeralBytesClashComputeStepByStep) {
   FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
   FakeJobs::Job& b = jobs.Add(Spec("b", 950, 40));
   jobs.Run(absl::Seconds(1));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   jobs.TakeMostComputing();
   jobs.Run(absl::Seconds(59));
   EXPECT_EQ(jobs.TakeMostComputing(), 1u);
   EXPECT_GE(Seconds(a) + Seconds(b), 59.0);
   EXPECT_GE(Jain({Seconds(a), Seconds(b)}), 0.99);
-  EXPECT_EQ(jobs.turns().quanta_total(), 0);
-  EXPECT_GE(jobs.turns().turns_total(), 580);
+  EXPECT_EQ(jobs.turns().quanta_total(0), 0);
+  EXPECT_GE(jobs.turns().turns_total(0), 580);
 }
 
 TEST(TurnSchedulerTest, TwoHalfIdleJobsFillTheDevice) {
@@ -40,7 +40,7 @@ TEST(TurnSchedulerTest, SeveralSmallJobsHaveTurnsAtOnceWhileTheyFit) {
   jobs.Add(Spec("b", 440, 20));
   jobs.Add(Spec("c", 440, 20));
   jobs.Run(absl::Seconds(2));
-  EXPECT_EQ(jobs.turns().mode(), SharingMode::kTurns);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   jobs.TakeMostComputing();
   jobs.Run(absl::Seconds(30));
   EXPECT_EQ(jobs.TakeMostComputing(), 2u);
@@ -56,7 +56,7 @@ TEST(TurnSchedulerTest, ADeadHolderOfATurnBlocksNobody) {
   jobs.TakeMostComputing();
   jobs.Run(absl::Seconds(10));
   EXPECT_EQ(jobs.TakeMostComputing(), 1u);
-  EXPECT_GE(jobs.turns().turns_total(), 120);
+  EXPECT_GE(jobs.turns().turns_total(0), 120);
 }
 
 TEST(TurnSchedulerTest, ASilentHolderLosesItsTurnAfterTheOrderTimeout) {
@@ -124,7 +124,7 @@ TEST(TurnSchedulerTest, GarbageChangesNothing) {
   ended.computed = -absl::InfiniteDuration();
   turns.OnEnded(jobs.now(), ended);
   jobs.Run(absl::Seconds(10));
-  EXPECT_GE(jobs.turns().turns_total(), 90);
+  EXPECT_GE(jobs.turns().turns_total(0), 90);
 }
 
 }  // namespace
