@@ -130,8 +130,7 @@ void TurnScheduler::Close(TurnParty& party, GateMoment moment) {
   if (party.phase != Phase::kClosing) {
     party.catch_ups = 0;
     // Processes may wait for each other within a step.
-    const bool steps =
-        party.processes() > 1 && party.step() > absl::ZeroDuration();
+    const bool steps = party.gates() > 1 && party.step() > absl::ZeroDuration();
     if (steps && !party.paused) moment = GateMoment::kStepEnd;
   }
   party.phase = Phase::kClosing;
@@ -150,15 +149,14 @@ absl::Duration TurnScheduler::EndsWithin(const TurnParty& party) const {
   const absl::Duration within =
       party.gated() ? std::max(options_.order_timeout, options_.max_wait)
                     : options_.order_timeout;
-  return party.processes() > 1 ? within + party.step() : within;
+  return party.gates() > 1 ? within + party.step() : within;
 }
 
 absl::Duration TurnScheduler::LastsAfterOrder(const TurnParty& party) const {
-  const size_t processes = party.processes();
-  if (processes < 2) return EndsWithin(party);
+  const size_t gates = party.gates();
+  if (gates < 2) return EndsWithin(party);
   const absl::Duration patience = party.step() + kStepGrace;
-  return 3 * EndsWithin(party) +
-         96 * static_cast<int64_t>(processes) * patience;
+  return 3 * EndsWithin(party) + 96 * static_cast<int64_t>(gates) * patience;
 }
 
 void TurnScheduler::Book(size_t device) {

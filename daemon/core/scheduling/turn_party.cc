@@ -91,6 +91,14 @@ absl::Duration TurnParty::step() const {
   return longest;
 }
 
+size_t TurnParty::gates() const {
+  size_t gates = 0;
+  for (const auto& [device, part] : parts) {
+    if (part.used()) gates += part.members.size();
+  }
+  return gates;
+}
+
 size_t TurnParty::processes() const {
   std::set<SessionId> sessions;
   for (const auto& [device, part] : parts) {

@@ -128,6 +128,8 @@ struct TurnParty {
   absl::Duration step() const;  // The longest; zero when none is known.
   // They may wait for each other within a step.
   size_t processes() const;
+  // One each, on each device that the job uses.
+  size_t gates() const;
 };
 
 }  // namespace mets::core

@@ -2,7 +2,9 @@
 // together.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/daemon/core/scheduling/fake_jobs.h"
@@ -206,6 +208,59 @@ TEST(GangTest, QuantaEndWhereverTheProcessesAre) {
     const absl::Duration step = spec.compute + absl::Milliseconds(offset);
     EXPECT_GE(two.steps(), 0.8 * (absl::Minutes(2) / step));
   }
+}
+
+// Session 1 of job "a" and session 2 of job "b" use both devices.
+TEST(GangTest, AProcessHasItsTurnOnAllItsDevices) {
+  TurnScheduler turns(SmallDevices(2));
+  absl::Time now = absl::UnixEpoch() + absl::Hours(1);
+  std::vector<TurnFacts> all;
+  for (size_t device : {0, 1}) {
+    for (uint64_t id : {1, 2}) {
+      TurnFacts facts;
+      facts.session = SessionId(id);
+      facts.device = device;
+      facts.job = {DomainId(1), id == 1 ? "a" : "b"};
+      facts.last_active = now;
+      all.push_back(facts);
+    }
+  }
+  turns.Update(now, all);
+  for (const char* device : {"host0", "host1"}) {
+    for (uint64_t id : {1, 2}) {
+      turns.OnNeed(
+          {SessionId(id), device, MiB(900), MiB(30), absl::Milliseconds(100)});
+    }
+  }
+  std::map<std::pair<uint64_t, std::string>, GateOrder> told;
+  const auto advance = [&] {
+    for (GateOrder& order : turns.Advance(now)) {
+      told[{order.session.value(), order.device}] = order;
+    }
+  };
+  const auto end = [&](uint64_t id, const char* device) {
+    TurnEnded ended;
+    ended.session = SessionId(id);
+    ended.device = device;
+    ended.order = told[{id, device}].order;
+    ended.step_end = true;
+    turns.OnEnded(now, ended);
+    advance();
+  };
+  advance();
+  ASSERT_EQ(told.size(), 4u);
+  for (const char* device : {"host0", "host1"}) {
+    EXPECT_TRUE((told[{1, device}].open));
+    EXPECT_FALSE((told[{2, device}].open));
+    end(2, device);
+  }
+  turns.OnWanted(now, {SessionId(2), "host1", told[{2, "host1"}].order});
+  end(1, "host0");
+  EXPECT_FALSE((told[{2, "host0"}].open));
+  EXPECT_FALSE((told[{2, "host1"}].open));
+  end(1, "host1");
+  EXPECT_TRUE((told[{2, "host0"}].open));
+  EXPECT_TRUE((told[{2, "host1"}].open));
 }
 
 // Every other step the processes do not meet: one may be a step ahead.
