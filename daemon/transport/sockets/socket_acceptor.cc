@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 
 namespace mets::transport {
@@ -115,6 +116,13 @@ void SocketAcceptor::Adopt(UniqueFd socket, size_t number) {
 }
 
 absl::Status SocketAcceptor::CheckRoom(size_t listener, uid_t uid) {
+  // Who has connected before counts, accepted or not.
+  auto accepted = std::make_shared<absl::Notification>();
+  loop_->Post([this, listener, accepted] {
+    AcceptAll(listener);
+    accepted->Notify();
+  });
+  accepted->WaitForNotification();
   absl::MutexLock lock(&mutex_);
   if (HasRoom(User(listener, uid))) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -47,7 +47,8 @@ class SocketAcceptor {
   ~SocketAcceptor();
 
   // For one more connection of a user through the listener of that number.
-  // Thread-safe. RESOURCE_EXHAUSTED, for the user, when there is none.
+  // Waits for the acceptor's thread: not to be called there. Thread-safe.
+  // RESOURCE_EXHAUSTED, for the user, when there is none.
   absl::Status CheckRoom(size_t listener, uid_t uid);
 
   SocketAcceptor(const SocketAcceptor&) = delete;
