@@ -66,7 +66,8 @@ void DecisionLog::Add(std::vector<core::Event> events) {
 
 bool DecisionLog::Allowed(const core::Event& event) {
   if (allowances_.size() >= kMostAllowances) allowances_.clear();
-  const auto [it, first] = allowances_.try_emplace(event.job);
+  const bool many = core::IsMove(event.kind) || core::IsDetail(event.kind);
+  const auto [it, first] = allowances_.try_emplace({event.job, many});
   Allowance& allowance = it->second;
   if (first) {
     allowance = {options_.burst, event.time};

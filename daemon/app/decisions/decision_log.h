@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -22,7 +23,8 @@ struct DecisionLogOptions {
   Bytes decisions = MiB(4);  // Kept of them, and...
   Bytes details = MiB(1);    // ...of details (IsDetail).
   // Of one job, at a time and per second: a job that does nothing but fail must
-  // not push out what others did.
+  // not push out what others did. Of moves and details as many, apart: they
+  // must not keep its other events out.
   double burst = 500;
   double per_second = 100;
 };
@@ -69,7 +71,8 @@ class DecisionLog : public core::EventLog {
   Ring details_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<std::string, Allowance> allowances_
+  // By job, and whether they are moves or details.
+  absl::flat_hash_map<std::pair<std::string, bool>, Allowance> allowances_
       ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kBurst = 50;
 constexpr double kLinesPerSecond = 2;
+constexpr double kMovesPerSecond = 0.1;
 
 bool IsWarning(core::EventKind kind) {
   return kind == core::EventKind::kDenied ||
@@ -19,21 +20,23 @@ bool IsWarning(core::EventKind kind) {
 }  // namespace
 
 EventJournal::EventJournal(core::EventLog& events, spdlog::logger& log)
-    : events_(events), log_(log), allowance_(kBurst) {
+    : events_(events),
+      log_(log),
+      moves_{kMovesPerSecond, kBurst},
+      others_{kLinesPerSecond, kBurst} {
   watch_ = events_.Watch([this] { WriteNew(); });
 }
 
 EventJournal::~EventJournal() { events_.Unwatch(watch_); }
 
-bool EventJournal::Allowed(absl::Time time) {
-  if (since_ != absl::InfinitePast() && time > since_) {
-    allowance_ =
-        std::min(kBurst, allowance_ + kLinesPerSecond *
-                                          absl::ToDoubleSeconds(time - since_));
+bool EventJournal::Allowance::Take(absl::Time time) {
+  if (since != absl::InfinitePast() && time > since) {
+    left = std::min(kBurst,
+                    left + per_second * absl::ToDoubleSeconds(time - since));
   }
-  since_ = std::max(since_, time);
-  if (allowance_ < 1) return false;
-  allowance_ -= 1;
+  since = std::max(since, time);
+  if (left < 1) return false;
+  left -= 1;
   return true;
 }
 
@@ -42,7 +45,8 @@ void EventJournal::WriteNew() {
   for (const auto& entry : events_.Recent(written_, "", all)) {
     written_ = entry.number;
     if (core::IsDetail(entry.event.kind)) continue;
-    if (!Allowed(entry.event.time)) {
+    Allowance& allowance = core::IsMove(entry.event.kind) ? moves_ : others_;
+    if (!allowance.Take(entry.event.time)) {
       ++left_out_;
       continue;
     }

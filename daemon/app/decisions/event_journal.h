@@ -11,10 +11,11 @@
 
 namespace mets::app {
 
-// Writes a line for each decision (details excepted), at most some a second;
-// what is too much is counted, and the log itself still has it. A denial is
-// written whole: its text is what the job got. Denials, and processes that do
-// not answer, are warnings.
+// Writes a line for each decision (details excepted), at most some a second,
+// and of moves some a minute, so that they keep nothing else out; what is too
+// much is counted, and the log itself still has it. A denial is written whole:
+// its text is what the job got. Denials, and processes that do not answer, are
+// warnings.
 //
 // Writes from the log's thread until it is destroyed. Both are borrowed.
 class EventJournal {
@@ -25,15 +26,23 @@ class EventJournal {
   EventJournal& operator=(const EventJournal&) = delete;
 
  private:
+  // How many lines may follow now.
+  struct Allowance {
+    bool Take(absl::Time time);
+
+    double per_second;
+    double left;
+    absl::Time since = absl::InfinitePast();
+  };
+
   void WriteNew();
   void Write(const core::Event& event);
-  bool Allowed(absl::Time time);
 
   core::EventLog& events_;
   spdlog::logger& log_;
   uint64_t written_ = 0;  // Up to this number.
-  double allowance_;
-  absl::Time since_ = absl::InfinitePast();
+  Allowance moves_;
+  Allowance others_;
   int64_t left_out_ = 0;
   uint64_t watch_ = 0;
 };

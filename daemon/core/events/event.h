@@ -69,6 +69,10 @@ absl::string_view EventName(EventKind kind);
 // Whether it is one of many that only together say something: turns and steps.
 bool IsDetail(EventKind kind);
 
+// Whether it is one of the many that a job makes while memory is short: buffers
+// that left or came back, and requests that got what they waited for.
+bool IsMove(EventKind kind);
+
 // In one line of words: "evicted 1.2 GiB in 37 buffers of 'bert', next use in
 // 4.1 s, for 'resnet': 23 ms". Of a reason with several lines, the first.
 std::string EventText(const Event& event);

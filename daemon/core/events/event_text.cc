@@ -206,4 +206,9 @@ bool IsDetail(EventKind kind) {
   return kind == EventKind::kTurn || kind == EventKind::kStepped;
 }
 
+bool IsMove(EventKind kind) {
+  return kind == EventKind::kEvicted || kind == EventKind::kRestored ||
+         kind == EventKind::kGranted;
+}
+
 }  // namespace mets::core

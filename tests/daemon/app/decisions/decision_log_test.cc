@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "daemon/app/decisions/event_journal.h"
 
@@ -78,6 +79,19 @@ TEST(DecisionLogTest, AJobThatSaysTooMuchIsCutAndOthersAreNot) {
   EXPECT_EQ(log.Recent(0, "loud", kAll).size(), 11u);
 }
 
+TEST(DecisionLogTest, AJobsMovesDoNotKeepItsDenialOut) {
+  DecisionLogOptions options;
+  options.burst = 10;
+  DecisionLog log(options);
+  for (int i = 0; i < 100; ++i) {
+    log.Add({Made(core::EventKind::kEvicted, "a"),
+             Made(core::EventKind::kTurn, "a")});
+  }
+  log.Add({Made(core::EventKind::kDenied, "a")});
+  EXPECT_EQ(log.Recent(0, "a", kAll).back().event.kind,
+            core::EventKind::kDenied);
+}
+
 TEST(DecisionLogTest, WatchersAreWoken) {
   DecisionLog log;
   absl::Notification woken;
@@ -129,6 +143,26 @@ TEST(EventJournalTest, AFloodIsCutAndCounted) {
   }
   const std::string text = Written(std::move(events));
   EXPECT_THAT(text, HasSubstr("150 events were left out here"));
+}
+
+TEST(EventJournalTest, MovesKeepNoDenialOut) {
+  std::vector<core::Event> events;
+  for (int second = 0; second < 600; ++second) {
+    const absl::Time time = absl::UnixEpoch() + absl::Seconds(second);
+    for (int i = 0; i < 10; ++i) {
+      events.push_back(Made(core::EventKind::kEvicted, "mover", time));
+    }
+    if (second % 60 != 30) continue;
+    events.push_back(Made(core::EventKind::kDenied, "a", time));
+    events.back().text = "the whole report";
+  }
+  const std::string text = Written(std::move(events));
+  const auto lines = [&text](absl::string_view part) {
+    return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
+  };
+  EXPECT_EQ(lines("the whole report"), 10u);
+  EXPECT_GT(lines("'mover'"), 100u);
+  EXPECT_LT(lines("'mover'"), 120u);
 }
 
 }  // namespace
