@@ -49,9 +49,12 @@ Event JobEvent(const State& state, EventKind kind, const Job& job,
   return event;
 }
 
-void NoteDevice(State& state, EventKind kind, const Job& job, size_t device) {
+void NoteDevice(State& state, EventKind kind, const Job& job, size_t device,
+                const std::string& text) {
   if (!state.config.events) return;
-  state.Note(JobEvent(state, kind, job, device));
+  Event event = JobEvent(state, kind, job, device);
+  event.text = text;
+  state.Note(std::move(event));
 }
 
 void NoteSession(State& state, EventKind kind, const Session& session,

@@ -13,8 +13,9 @@ namespace mets::core {
 Event JobEvent(const State& state, EventKind kind, const Job& job,
                size_t device);
 
-// Something about a job on a device that needs no more words.
-void NoteDevice(State& state, EventKind kind, const Job& job, size_t device);
+// Something about a job on a device.
+void NoteDevice(State& state, EventKind kind, const Job& job, size_t device,
+                const std::string& text = "");
 // The same for a process, on every device that it uses.
 void NoteSession(State& state, EventKind kind, const Session& session,
                  const std::string& text = "");

@@ -1,4 +1,4 @@
-// What sharing has cost a job, once it has ended.
+// What sharing has cost a job from its first process to its last.
 #ifndef METS_DAEMON_CORE_OPERATING_JOB_END_H_
 #define METS_DAEMON_CORE_OPERATING_JOB_END_H_
 
@@ -7,6 +7,10 @@
 #include "daemon/core/state.h"
 
 namespace mets::core {
+
+// The job's first process is there, maybe again: what it costs counts from now
+// on, as does the most that it has.
+void BeginJob(const State& state, Job& job);
 
 // Sends a JobEnded for each device that the job has used; `had`: its last
 // session had memory of the device when it ended (its totals may not have come

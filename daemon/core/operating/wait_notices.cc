@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/duration_text.h"
 #include "daemon/core/reports/denial_text.h"
 #include "daemon/core/reports/memory_report.h"
 
@@ -28,13 +29,11 @@ absl::Time WaitNotices::DueAt(const Request& request) const {
 
 void WaitNotices::Tell(size_t index, const Request& request, Session& session) {
   session.told_waiting = state_.now;
-  const absl::Duration waited =
-      absl::Trunc(state_.now - request.arrived, absl::Milliseconds(100));
   state_.Send(SendNotice{
       session.id,
       absl::StrCat("waiting for ",
                    AskedText(state_, index, session, request.total), " for ",
-                   absl::FormatDuration(waited), "; the pool of ",
+                   DurationText(state_.now - request.arrived), "; the pool of ",
                    FormatBytes(state_.devices[index].ledger.pool()), " has ",
                    absl::StrJoin(HolderLines(state_, index), "; "),
                    ". METS_WAIT sets how long to wait")});

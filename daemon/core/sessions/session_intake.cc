@@ -12,6 +12,7 @@
 #include "daemon/core/costs/report_costs.h"
 #include "daemon/core/events/notes.h"
 #include "daemon/core/operating/caps.h"
+#include "daemon/core/operating/job_end.h"
 #include "daemon/core/operating/running_jobs.h"
 #include "daemon/core/sessions/session_exit.h"
 
@@ -70,7 +71,7 @@ void SessionIntake::OnOpened(const SessionOpened& wish) {
   session.awaits_snapshot = input.expects_snapshot;
   session.recovering = input.expects_snapshot;
   state_.may_recover |= session.recovering;
-  session.job->began = std::min(session.job->began, state_.now);
+  if (session.job->sessions.size() == 1) BeginJob(state_, *session.job);
   SetWishes(input, *session.job);
   TakeOverRecord(input.recovers, session);
   SendWelcome(session);
@@ -169,7 +170,7 @@ void SessionIntake::OnExpected(const ExpectSession& input) {
       state_.sessions.Add(input.session, input.domain, input.job);
   session.presence = Presence::kExpected;
   session.process = input.process;
-  session.job->began = std::min(session.job->began, state_.now);
+  if (session.job->sessions.size() == 1) BeginJob(state_, *session.job);
   state_.may_recover = true;
   for (const auto& [name, bytes] : input.held) {
     size_t index = 0;
@@ -251,6 +252,7 @@ void SessionIntake::OnAttach(const AttachDevice& input) {
         !device->drained || state_.sessions.Attached(*session->job, index);
     NoteFailure(*session->job, index,
                 full ? Failure::kGuarantee : Failure::kDrained);
+    NoteDevice(state_, EventKind::kDenied, *session->job, index, ready.error);
   }
   holding.attached = ready.error.empty();
   holding.gated = !input.ops_seen;

@@ -117,6 +117,13 @@ struct JobOnDevice {
   FailureCounts failures = {};
   int64_t turns = 0;
   absl::Duration gate_wait;
+  // What of these is of earlier runs: processes of the name that have all
+  // ended.
+  struct Before {
+    Bytes evicted, restored;
+    int64_t waits = 0;
+    absl::Duration memory_wait, gate_wait;
+  } before;
 };
 
 // The sessions that share one quota. It outlives its last session for a while,

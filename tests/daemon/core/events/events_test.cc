@@ -57,6 +57,17 @@ TEST_F(EventsTest, ManyBuffersForOneRequestAreOneEvent) {
                          "'resnet': "));
 }
 
+TEST_F(EventsTest, AJobThatIsRefusedADeviceIsToldOf) {
+  cluster_.Step(DrainDevice{"host0", true, 1});
+  FakeSession& late = cluster_.Open("late");
+  ASSERT_EQ(late.ready.size(), 1u);
+  const std::vector<Event> denied = Of(EventKind::kDenied);
+  ASSERT_EQ(denied.size(), 1u);
+  EXPECT_EQ(denied[0].job, "late");
+  EXPECT_EQ(denied[0].text, late.ready[0].error);
+  EXPECT_THAT(denied[0].text, HasSubstr("being drained"));
+}
+
 TEST_F(EventsTest, SharesArePublishedTakenAndGone) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");

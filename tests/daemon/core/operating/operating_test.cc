@@ -203,7 +203,7 @@ TEST_F(OperatingTest, WhoWaitsIsToldAfterTwoSecondsWhoHoldsTheDevice) {
   EXPECT_TRUE(b.notices.empty());
   cluster_.Advance(absl::Milliseconds(200));
   ASSERT_EQ(b.notices.size(), 1u);
-  EXPECT_THAT(b.notices[0], HasSubstr("2 MiB on host0 for job 'b' for 2s"));
+  EXPECT_THAT(b.notices[0], HasSubstr("2 MiB on host0 for job 'b' for 2 s"));
   EXPECT_THAT(b.notices[0], HasSubstr("job 'a': 8 MiB resident"));
   EXPECT_THAT(b.notices[0], HasSubstr("8 MiB pinned"));
   cluster_.Advance(absl::Seconds(50));
@@ -229,6 +229,28 @@ TEST_F(OperatingTest, WhatSharingCostIsSaidWhenTheLastProcessEnds) {
                         "0.0 s for memory and 0.0 s for its turn (0 % of its "
                         "time); 12 MiB left the device and 11 MiB came back; "
                         "it had at most 5 MiB"));
+}
+
+TEST_F(OperatingTest, WhatSharingCostIsOfThisRunOfTheName) {
+  FakeSession& a = OpenWith("a", 4);
+  a.totals.evicted = MiB(12);
+  a.totals.peak_live = MiB(5);
+  cluster_.Report(a);
+  cluster_.Advance(absl::Seconds(10));
+  cluster_.Kill(a);
+  cluster_.Advance(absl::Seconds(20));
+  FakeSession& again = OpenWith("a", 2);
+  again.totals.evicted = MiB(3);
+  again.totals.peak_live = MiB(2);
+  cluster_.Report(again);
+  cluster_.Advance(absl::Seconds(7));
+  EXPECT_EQ(cluster_.job("a").totals.evicted, MiB(15));
+  cluster_.Kill(again);
+  ASSERT_EQ(cluster_.ended_jobs.size(), 2u);
+  EXPECT_THAT(cluster_.ended_jobs[1].text, HasSubstr("after 7.0 s: it waited"));
+  EXPECT_THAT(cluster_.ended_jobs[1].text,
+              HasSubstr("3 MiB left the device and 0 B came back; it had at "
+                        "most 2 MiB"));
 }
 
 TEST_F(OperatingTest, AJobThatHadNothingEndsInSilence) {
