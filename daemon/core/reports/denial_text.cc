@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/duration_text.h"
 #include "daemon/core/reports/memory_report.h"
 
 namespace mets::core {
@@ -135,10 +136,10 @@ std::string RequestText(const State& state, size_t device,
 Deny DenyOverdue(const State& state, size_t device, const Request& request,
                  const Session& session) {
   const absl::Duration waited = state.now - request.arrived;
-  const std::string fate = request.no_wait
-                               ? "could not be had without waiting"
-                               : absl::StrCat("could not be had within ",
-                                              absl::FormatDuration(waited));
+  const std::string fate =
+      request.no_wait
+          ? "could not be had without waiting"
+          : absl::StrCat("could not be had within ", DurationText(waited));
   Deny deny;
   deny.session = request.session;
   deny.request = request.id;

@@ -4,11 +4,32 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/reports/why.h"
 
 namespace mets::core {
 namespace {
 
 constexpr size_t kMostHolders = 16;
+
+const char* DoesText(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kComputes:
+      return "";
+    case JobPhase::kIdle:
+      return ", idle";
+    case JobPhase::kWaitsForMemory:
+      return ", waits for memory";
+    case JobPhase::kWaitsForTurn:
+      return ", waits for its turn";
+    case JobPhase::kPaused:
+      return ", paused by an operator";
+    case JobPhase::kSilent:
+      return ", does not answer";
+    case JobPhase::kAway:
+      return ", not connected";
+  }
+  return "";
+}
 
 std::string HolderLine(const State& state, const Job& job, size_t device) {
   const JobSums sums = SumJob(state, job, device);
@@ -25,8 +46,7 @@ std::string HolderLine(const State& state, const Job& job, size_t device) {
   add(sums.cached, "", " cached");
   add(job.limit, "limit ", "");
   add(job.guarantee, "guarantee ", "");
-  if (!state.JobActive(job)) line += ", idle";
-  return line;
+  return line + DoesText(PhaseOf(state, job, device));
 }
 
 }  // namespace

@@ -161,24 +161,49 @@ void ExplainTurn(const State& state, const Job& job, size_t device,
                    job.weight, ") gets more of the time"));
 }
 
+// The most that the job's present processes have had; they report it with a
+// delay, and between steps they have less.
+Bytes MostOf(const State& state, const Job& job, size_t device) {
+  const JobSums sums = SumJob(state, job, device);
+  Bytes peaks;
+  for (SessionId id : job.sessions) {
+    peaks += state.sessions.all().at(id).holdings[device].totals.peak_live;
+  }
+  return std::max(peaks, sums.resident + sums.swapped);
+}
+
 // Why not all that a job has is on the device.
 void ExplainSwapped(const State& state, const Job& job, size_t device,
                     WhyAnswer* answer) {
   const JobSums sums = SumJob(state, job, device);
   if (sums.swapped.is_zero()) return;
-  const bool limited =
-      !job.limit.is_zero() && sums.resident + sums.swapped > job.limit;
-  answer->reasons.push_back(absl::StrCat(
-      FormatBytes(sums.swapped), " of it are swapped, ",
-      limited ? absl::StrCat("for its limit of ", FormatBytes(job.limit))
-              : "because the jobs together have more than the "
-                "device; they come back when ops use them"));
+  const std::string what =
+      absl::StrCat(FormatBytes(sums.swapped), " of it are swapped");
+  const Bytes most = MostOf(state, job, device);
+  if (!job.limit.is_zero() && most > job.limit) {
+    answer->reasons.push_back(
+        absl::StrCat(what, ", for its limit of ", FormatBytes(job.limit)));
+    answer->advice.push_back(absl::StrCat("a higher limit: metsctl limit ",
+                                          job.name, " SIZE; it has had ",
+                                          FormatBytes(most)));
+    return;
+  }
+  Bytes all;
+  for (const auto& [key, other] : state.sessions.jobs()) {
+    all += MostOf(state, other, device);
+  }
+  if (all <= state.devices[device].ledger.pool()) {
+    answer->reasons.push_back(
+        absl::StrCat(what, "; they come back when ops use them"));
+    return;
+  }
+  answer->reasons.push_back(
+      absl::StrCat(what,
+                   ", because the jobs together have more than the "
+                   "device; they come back when ops use them"));
   answer->advice.push_back(
-      limited ? absl::StrCat("a higher limit: metsctl limit ", job.name,
-                             " SIZE; it has ",
-                             FormatBytes(sums.resident + sums.swapped))
-              : "fewer jobs at once or smaller batches; METS_GUARANTEE keeps "
-                "bytes of it on the device, METS_PRIORITY takes others' first");
+      "fewer jobs at once or smaller batches; METS_GUARANTEE keeps bytes of it "
+      "on the device, METS_PRIORITY takes others' first");
 }
 
 WhyAnswer Answer(const State& state, const Job& job, size_t device) {

@@ -46,9 +46,25 @@ TEST_F(WhyTest, AWaitingJobIsToldWhatItsDenialWouldSay) {
   const std::string& denial = b.denials[0].reason;
   EXPECT_THAT(denial, HasSubstr("only memory that is pinned, held or fixed is "
                                 "left"));
+  EXPECT_THAT(denial, HasSubstr("could not be had within 30 s"));
   EXPECT_THAT(denial, HasSubstr("Swap space: 0 B of 64 MiB used."));
   EXPECT_THAT(denial, HasSubstr("Tried: in "));
   EXPECT_THAT(denial, HasSubstr("Advice: "));
+}
+
+TEST_F(WhyTest, HoldersAreToldByWhatTheyDo) {
+  FakeSession& a = cluster_.Open("idle");
+  FakeSession& b = cluster_.Open("asker");
+  const BufferId pinned = cluster_.Alloc(a, MiB(48));
+  cluster_.Alloc(b, MiB(8));
+  cluster_.Pump();
+  cluster_.Pin(a, pinned, true);
+  cluster_.Report(a);
+  cluster_.Alloc(b, MiB(32), absl::Seconds(30));
+  cluster_.Advance(absl::Seconds(3));
+  const std::string report = Only("asker").report;
+  EXPECT_THAT(report, HasSubstr("48 MiB pinned, idle\n"));
+  EXPECT_THAT(report, HasSubstr("0 B pinned, waits for memory\n"));
 }
 
 TEST_F(WhyTest, WhoIsServedBeforeIsCounted) {
@@ -119,7 +135,41 @@ TEST_F(WhyTest, AComputingJobIsToldWhatKeepsItsMemoryAway) {
   EXPECT_THAT(limited.reasons,
               Contains("32 MiB of it are swapped, for its limit of 32 MiB"));
   EXPECT_THAT(limited.advice,
-              Contains("a higher limit: metsctl limit a SIZE; it has 64 MiB"));
+              Contains("a higher limit: metsctl limit a SIZE; it has had 64 "
+                       "MiB"));
+}
+
+TEST_F(WhyTest, AJobThatHasLessThanItsLimitForAMomentIsToldOfItsLimit) {
+  FakeSession& a = cluster_.Open("a");
+  std::vector<BufferId> buffers;
+  for (int i = 0; i < 3; ++i) buffers.push_back(cluster_.Alloc(a, MiB(16)));
+  cluster_.Pump();
+  cluster_.Report(a);
+  cluster_.Step(SetJobLimit{"a", MiB(32), 1});
+  cluster_.Pump();
+  // The step ends: what is left is swapped.
+  for (BufferId id : buffers) {
+    if (a.buffers.at(id).resident) cluster_.Free(a, id, false);
+  }
+  a.totals.peak_live = MiB(48);
+  cluster_.Report(a);
+  EXPECT_THAT(Only("a").reasons,
+              Contains("16 MiB of it are swapped, for its limit of 32 MiB"));
+}
+
+TEST_F(WhyTest, AJobWithRoomIsNotToldThatThereIsNone) {
+  FakeSession& a = cluster_.Open("a");
+  cluster_.Alloc(a, MiB(16));
+  cluster_.Pump();
+  cluster_.Report(a);
+  cluster_.Pump();
+  cluster_.Step(EvictJob{"a", 1});
+  cluster_.Advance(absl::Milliseconds(100));
+  ASSERT_EQ(a.evicted, 1);
+  const WhyAnswer answer = Only("a");
+  EXPECT_THAT(answer.reasons, Contains("16 MiB of it are swapped; they come "
+                                       "back when ops use them"));
+  EXPECT_THAT(answer.advice, ::testing::IsEmpty());
 }
 
 TEST_F(WhyTest, AComputingJobIsToldThatOthersNeedItsMemory) {

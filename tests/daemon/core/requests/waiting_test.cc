@@ -105,7 +105,7 @@ TEST_F(WaitingTest, ADeadlinePassesWithATextThatNamesTheHolders) {
   ASSERT_EQ(b.denials.size(), 1u);
   const std::string& reason = b.denials[0].reason;
   EXPECT_THAT(reason, HasSubstr("16 MiB on host0 for job 'gpt'"));
-  EXPECT_THAT(reason, HasSubstr("within 3s"));
+  EXPECT_THAT(reason, HasSubstr("within 3 s"));
   EXPECT_THAT(reason, HasSubstr("job 'bert': 60 MiB resident, 0 B swapped, "
                                 "60 MiB pinned"));
   EXPECT_THAT(reason, HasSubstr("pinned, held or fixed"));
