@@ -25,7 +25,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return absl::DeadlineExceededError(
         "metsd does not answer: it hangs, is stopped (SIGSTOP) or has much to "
-        "do; look at its log (journalctl -u metsd), restart it");
+        "do; look at its log (journalctl -u metsd)");
   }
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     return absl::UnavailableError(absl::StrCat(
@@ -48,6 +48,13 @@ absl::Status NotRunning(const std::string& run_dir) {
   return absl::UnavailableError(absl::StrCat(
       "metsd is not running in ", run_dir, "; start it with: metsd --run-dir ",
       run_dir, " (or name another directory with --run-dir or METS_RUN_DIR)"));
+}
+
+// A listener of metsd's that is for jobs alone, for instance in a container.
+absl::Status NotHere(const std::string& run_dir, const std::string& name) {
+  return absl::UnavailableError(absl::StrCat(
+      run_dir, " has sockets for jobs, and no ", name,
+      ": administer metsd from its own directory (--run-dir, METS_RUN_DIR)"));
 }
 
 absl::Status NotAllowed(const std::string& path) {
@@ -91,7 +98,9 @@ absl::Status CheckSocket(const std::string& run_dir, const std::string& name) {
   }
   if (errno == EACCES || errno == EPERM) return NotAllowed(path);
   if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) {
-    return NotRunning(run_dir);
+    const bool others = name == "admin.sock" && errno == ENOENT &&
+                        CheckSocket(run_dir, "fd.sock").ok();
+    return others ? NotHere(run_dir, name) : NotRunning(run_dir);
   }
   return ErrnoToStatus(errno, absl::StrCat("connect to ", path));
 }

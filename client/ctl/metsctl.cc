@@ -12,6 +12,7 @@
 #include "client/ctl/admin_client.h"
 #include "client/ctl/bench/bench_command.h"
 #include "client/ctl/doctor/doctor_command.h"
+#include "client/ctl/limit_size.h"
 #include "client/ctl/operator_commands.h"
 #include "client/ctl/positive_seconds.h"
 #include "client/ctl/record_command.h"
@@ -54,7 +55,7 @@ absl::Status SetLimit(const Arguments& arguments) {
   METS_RETURN_IF_ERROR(ValidateJobName(arguments.limit_job));
   Bytes limit;
   if (arguments.limit_size != "none") {
-    METS_ASSIGN_OR_RETURN(limit, ParseBytes(arguments.limit_size));
+    METS_ASSIGN_OR_RETURN(limit, ParseLimit(arguments.limit_size));
   }
   METS_ASSIGN_OR_RETURN(AdminClient client,
                         AdminClient::Connect(FindRunDir(arguments.run_dir)));

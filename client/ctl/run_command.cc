@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/ctl/admin_client.h"
+#include "client/ctl/limit_size.h"
 #include "client/ctl/program_folder.h"
 #include "common/base/bytes.h"
 #include "common/base/errno_status.h"
@@ -35,6 +36,17 @@ absl::Status AddAmount(const char* option, const char* variable,
   return absl::OkStatus();
 }
 
+absl::Status AddLimit(const std::string& value, Environment* environment) {
+  if (value.empty()) return absl::OkStatus();
+  const absl::StatusOr<Bytes> limit = ParseLimit(value);
+  if (!limit.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--limit: ", limit.status().message()));
+  }
+  environment->emplace_back("METS_LIMIT", value);
+  return absl::OkStatus();
+}
+
 absl::Status AddWait(const std::string& value, Environment* environment) {
   if (value.empty()) return absl::OkStatus();
   absl::Duration wait;
@@ -56,7 +68,7 @@ absl::Status CheckGuarantee(const RunOptions& options) {
   }
   METS_ASSIGN_OR_RETURN(const Bytes limit, ParseBytes(options.limit));
   METS_ASSIGN_OR_RETURN(const Bytes guarantee, ParseBytes(options.guarantee));
-  if (limit.is_zero() || guarantee <= limit) return absl::OkStatus();
+  if (guarantee <= limit) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--guarantee ", FormatBytes(guarantee), " is above --limit ",
                    FormatBytes(limit)));
@@ -74,8 +86,7 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
     METS_RETURN_IF_ERROR(ValidateJobName(options.job));
     environment.emplace_back("METS_JOB", options.job);
   }
-  METS_RETURN_IF_ERROR(
-      AddAmount("--limit", "METS_LIMIT", options.limit, &environment));
+  METS_RETURN_IF_ERROR(AddLimit(options.limit, &environment));
   METS_RETURN_IF_ERROR(AddAmount("--guarantee", "METS_GUARANTEE",
                                  options.guarantee, &environment));
   METS_RETURN_IF_ERROR(CheckGuarantee(options));

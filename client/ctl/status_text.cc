@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/ctl/phase_words.h"
 #include "client/ctl/text_table.h"
 #include "common/base/bytes.h"
 
@@ -127,15 +128,16 @@ std::string Amount(uint64_t count) {
 std::string Wish(uint64_t count) { return count == 0 ? "-" : Amount(count); }
 
 std::string DeviceTable(const v1::GetStatusResponse& status) {
-  TextTable table({"DEVICE", "KIND", "POOL", "FREE", "CACHED", "RESIDENT",
-                   "MOVING", "SWAP USED", "SWAP CLEAN", "SWAP LIMIT"},
-                  /*left=*/2);
+  TextTable table(
+      {"DEVICE", "KIND", "POOL", "FREE", "CACHED", "RESIDENT", "MOVING",
+       "SWAP USED", "SWAP CLEAN", "SWAP LIMIT", "NEW JOBS"},
+      /*left=*/2);
   for (const v1::DeviceStatus& d : status.devices()) {
     table.Add({d.id(), d.kind(), Amount(d.pool_bytes()), Amount(d.free_bytes()),
                Amount(d.cached_bytes()), Amount(d.resident_bytes()),
                Amount(d.moving_bytes() + d.draining_bytes()),
                Amount(d.swap_used_bytes()), Amount(d.swap_clean_bytes()),
-               Amount(d.swap_limit_bytes())});
+               Amount(d.swap_limit_bytes()), d.drained() ? "no" : "yes"});
   }
   return table.Render();
 }
@@ -144,7 +146,7 @@ std::string JobTable(const v1::GetStatusResponse& status) {
   if (status.jobs().empty()) return "no jobs\n";
   TextTable table({"JOB", "DEVICE", "PROCESSES", "RESIDENT", "SWAPPED",
                    "CACHED", "PINNED", "HELD", "LIMIT", "GUARANTEE", "PRIORITY",
-                   "EVICTED", "RESTORED", "WAITING"},
+                   "EVICTED", "RESTORED", "STATE"},
                   /*left=*/2);
   for (const v1::JobStatus& j : status.jobs()) {
     table.Add({j.name(), j.device(), absl::StrCat(j.sessions()),
@@ -153,7 +155,7 @@ std::string JobTable(const v1::GetStatusResponse& status) {
                Amount(j.held_bytes()), Wish(j.limit_bytes()),
                Wish(j.guarantee_bytes()), absl::StrCat(j.priority()),
                Amount(j.evicted_bytes_total()),
-               Amount(j.restored_bytes_total()), absl::StrCat(j.waiting())});
+               Amount(j.restored_bytes_total()), PhaseWords(j.phase())});
   }
   return table.Render();
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/ctl/admin_client.h"
@@ -29,12 +30,25 @@ Finding SocketFinding(const std::string& run_dir, const std::string& name,
     return {Verdict::kGood, "sockets",
             absl::StrCat(run_dir, "/", name, ": this user may ", use), ""};
   }
-  return {otherwise, "sockets",
-          absl::StrCat("this user cannot ", use, ": ", status.message()),
-          absl::IsPermissionDenied(status)
-              ? "have your operator add you to that group, and log in again"
-              : "start metsd (systemctl start metsd), or name its directory "
-                "with --run-dir or METS_RUN_DIR"};
+  Finding finding{
+      otherwise, "sockets",
+      absl::StrCat("this user cannot ", use, ": ", status.message()), ""};
+  if (!absl::IsPermissionDenied(status)) {
+    finding.advice =
+        otherwise == Verdict::kWrong
+            ? "start metsd (systemctl start metsd), or name its directory with "
+              "--run-dir or METS_RUN_DIR"
+            : "jobs need no more";
+  } else if (absl::StrContains(status.message(), "only group")) {
+    finding.advice =
+        "have your operator add you to that group, and log in again";
+  } else {
+    finding.advice = absl::StrCat(
+        "have your operator name a group for it: ",
+        otherwise == Verdict::kWrong ? "socket-group" : "admin-group",
+        " in metsd's configuration");
+  }
+  return finding;
 }
 
 Finding DeviceFinding(const v1::DeviceStatus& device) {
@@ -80,7 +94,7 @@ Findings CheckDaemon(const std::string& run_dir) {
   const absl::StatusOr<v1::GetStatusResponse> status = client->GetStatus();
   if (!status.ok()) {
     return {{Verdict::kWrong, "metsd", std::string(status.status().message()),
-             "look at its log (journalctl -u metsd), restart it"}};
+             "systemctl restart metsd; jobs go on meanwhile"}};
   }
   Findings findings;
   const bool same = status->version() == METS_VERSION;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/unique_fd.h"
+#include "common/ipc/socket_file.h"
 #include "tests/daemon/app/test_client.h"
 
 namespace mets {
@@ -190,6 +191,20 @@ TEST_F(ProgramsTest, LimitHoldsFromThenOn) {
             2 << 20);
 }
 
+// As in a tenant's container.
+TEST_F(ProgramsTest, ADirectoryForJobsAloneIsSaidToBeOne) {
+  std::filesystem::create_directory(run_dir_);
+  UniqueFd jobs(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = *ipc::SocketAddress(run_dir_ + "/fd.sock");
+  ASSERT_EQ(bind(jobs.get(), reinterpret_cast<const sockaddr*>(&address),
+                 sizeof(address)),
+            0);
+  ASSERT_EQ(listen(jobs.get(), 4), 0);
+  const Result status = Run({kMetsctl, "status"});
+  EXPECT_EQ(status.exit_status, 1);
+  EXPECT_THAT(status.err, HasSubstr("has sockets for jobs, and no admin.sock"));
+}
+
 TEST_F(ProgramsTest, ErrorsOfMetsctlAreOneLine) {
   const Result down = Run({kMetsctl, "status"});
   EXPECT_EQ(down.exit_status, 1);
@@ -200,6 +215,11 @@ TEST_F(ProgramsTest, ErrorsOfMetsctlAreOneLine) {
   const Result unknown = Run({kMetsctl, "limit", "nobody", "1MiB"});
   EXPECT_EQ(unknown.exit_status, 1);
   EXPECT_THAT(unknown.err, HasSubstr("no job 'nobody'"));
+  for (const char* too_small : {"0", "10"}) {
+    const Result small = Run({kMetsctl, "limit", "bert", too_small});
+    EXPECT_EQ(small.exit_status, 2) << too_small;
+    EXPECT_THAT(small.err, HasSubstr("at least 1 MiB is needed"));
+  }
   const Result size = Run({kMetsctl, "limit", "bert", "huge"});
   EXPECT_EQ(size.exit_status, 2);
   EXPECT_THAT(size.err, HasSubstr("huge"));

@@ -64,6 +64,8 @@ TEST(RunCommandTest, BadOptionsAreNamed) {
   options = Options();
   options.limit = "lots";
   EXPECT_THAT(ErrorOf(options), HasSubstr("--limit"));
+  options.limit = "10";
+  EXPECT_THAT(ErrorOf(options), HasSubstr("--limit: '10' is a limit of 10 B"));
   options = Options();
   options.guarantee = "-1";
   EXPECT_THAT(ErrorOf(options), HasSubstr("--guarantee"));

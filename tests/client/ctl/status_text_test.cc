@@ -49,6 +49,15 @@ TEST(StatusTextTest, SharesAreListedWithWhoHasThem) {
   EXPECT_EQ(json.at("payer"), "left");
 }
 
+TEST(StatusTextTest, TablesSayWhatOperatorsHaveSaid) {
+  v1::GetStatusResponse status = Sample();
+  EXPECT_THAT(ToTables(status, kAll), HasSubstr("       yes\n"));
+  status.mutable_devices(0)->set_drained(true);
+  status.mutable_jobs(0)->set_phase("paused");
+  EXPECT_THAT(ToTables(status, kAll), HasSubstr("        no\n"));
+  EXPECT_THAT(ToTables(status, kAll), HasSubstr(" paused\n"));
+}
+
 TEST(StatusTextTest, JsonHasEveryPromisedField) {
   const Json json = Json::parse(ToJson(Sample(), kAll));
   const Json& device = json.at("devices").at(0);
