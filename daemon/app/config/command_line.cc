@@ -20,7 +20,7 @@ constexpr char kFooter[] =
     "configuration file (TOML), e.g. device = [\"host:2GiB\"].\n"
     "SIGTERM and SIGINT stop the daemon; jobs go on with what they hold. "
     "SIGHUP "
-    "reads the file again: caps and log-level change at once.";
+    "reads the file again: log-level changes at once, caps for new jobs.";
 
 // The values of one flag, as typed.
 struct FlagValues {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -150,6 +151,19 @@ absl::Status SetKey(const std::string& file, const ConfigKey& key,
   return absl::OkStatus();
 }
 
+// Of two tables for one user, one would count for nothing.
+absl::Status CheckDomains(const std::string& file, const Config& config) {
+  std::set<uint32_t> users;
+  for (const DomainSpec& domain : config.domains) {
+    if (!users.insert(domain.uid).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file, ": two [[domain]] tables are for user ",
+                       domain.uid, "; make one of them"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ReadConfigText(const std::string& file, const std::string& text,
@@ -179,7 +193,7 @@ absl::Status ReadConfigText(const std::string& file, const std::string& text,
     }
     METS_RETURN_IF_ERROR(SetKey(file, *key, node, config));
   }
-  return absl::OkStatus();
+  return CheckDomains(file, *config);
 }
 
 absl::Status ReadConfigFile(const std::string& file, Config* config) {

@@ -256,6 +256,9 @@ TEST(ConfigTest, FaultsInTablesAreNamedWithTheirLine) {
   EXPECT_THAT(ErrorIn("[[domain]]\nuser = \"no such user\"\n"),
               HasSubstr("no such user"));
   EXPECT_THAT(ErrorIn("domain = 1\n"), HasSubstr("[[domain]]"));
+  EXPECT_THAT(
+      ErrorIn("[[domain]]\nuser = \"root\"\n[[domain]]\nuser = \"0\"\n"),
+      HasSubstr("two [[domain]] tables are for user 0"));
 }
 
 TEST(ConfigTest, AReloadNamesWhatItCannotChange) {
