@@ -35,7 +35,8 @@ enum class Obstacle {
   kSwapFull,   // Buffers could leave, but swap space has no room.
   kPinned,     // What is left is pinned, held or fixed.
   kProtected,  // What is left belongs to active jobs' guarantees.
-  kSilent,     // What is left belongs to sessions that do not answer.
+  kSilent,     // What is left belongs to sessions that do not answer...
+  kUntold,     // ...or that have not reported their buffers yet.
 };
 
 struct Device {

@@ -94,6 +94,11 @@ Obstruction Explain(const State& state, size_t index, const Request& request,
     case Obstacle::kSilent:
       return {"jobs that hold memory do not answer",
               "end or continue the stopped jobs"};
+    case Obstacle::kUntold:
+      return {"jobs that hold memory have not told yet what of it can leave",
+              absl::StrCat(wait,
+                           "; a process that is stopped tells nothing: "
+                           "end or continue it")};
     case Obstacle::kNone:
       break;
   }
@@ -163,6 +168,7 @@ Failure FailureOf(const State& state, size_t index, const Request& request,
     case Obstacle::kProtected:
       return Failure::kGuarantee;
     case Obstacle::kSilent:
+    case Obstacle::kUntold:
       return Failure::kUnresponsive;
     case Obstacle::kNone:
       break;

@@ -276,6 +276,10 @@ void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) const {
       continue;
     }
     if (state_.orders.FindKind(id, OrderKind::kEvict, goal.device)) continue;
+    // What is not tight need not be reported at once, and who has stopped since
+    // does not.
+    round->untold |=
+        holding.buffers.size() == 0 && holding.own() > holding.cached;
     round->is_protected |= !session.job->guarantee.is_zero() &&
                            Takable(state_, *session.job, goal).is_zero();
   }
@@ -295,7 +299,9 @@ void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {
   } else if (round.is_protected) {
     device.obstacle = Obstacle::kProtected;
   } else {
-    device.obstacle = round.silent ? Obstacle::kSilent : Obstacle::kPinned;
+    device.obstacle = round.silent   ? Obstacle::kSilent
+                      : round.untold ? Obstacle::kUntold
+                                     : Obstacle::kPinned;
   }
 }
 

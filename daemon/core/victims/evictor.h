@@ -63,6 +63,7 @@ class Evictor {
     bool only_spares = false;
     bool is_protected = false;
     bool silent = false;
+    bool untold = false;
   };
 
   using Candidate = VictimWalk::Candidate;

@@ -111,6 +111,20 @@ TEST_F(WhyTest, AJobThatDoesNotAnswerIsSaidToDoSo) {
   EXPECT_FALSE(Only("a").advice.empty());
 }
 
+// Stopped before it has reported a buffer: metsd cannot order one out.
+TEST_F(WhyTest, AJobThatHasToldNothingIsSaidToHold) {
+  FakeSession& a = cluster_.Open("a");
+  FakeSession& b = cluster_.Open("b");
+  cluster_.Alloc(a, MiB(60));
+  cluster_.Pump();
+  cluster_.Alloc(b, MiB(16), absl::Seconds(30));
+  cluster_.Advance(absl::Seconds(3));
+  EXPECT_THAT(Only("b").report,
+              HasSubstr("jobs that hold memory have not told yet what of it "
+                        "can leave"));
+  EXPECT_THAT(Only("b").report, HasSubstr("end or continue it"));
+}
+
 TEST_F(WhyTest, NobodyIsNoAnswer) {
   EXPECT_TRUE(cluster_.core().Why("nobody").empty());
 }
