@@ -27,9 +27,10 @@ absl::Status FromGrpc(const grpc::Status& status) {
         "metsd does not answer: it hangs, is stopped (SIGSTOP) or has much to "
         "do; look at its log (journalctl -u metsd)");
   }
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      status.error_message() != "metsd is stopping") {
     return absl::UnavailableError(absl::StrCat(
-        "metsd has closed the connection: it is stopping, or this user has as "
+        "metsd has closed the connection: it has ended, or this user has as "
         "many connections to admin.sock as metsd lets one have (a quarter of "
         "the descriptors that it may have, at most 1280); close some (metsctl "
         "top, events --follow), try again (",

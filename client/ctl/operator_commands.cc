@@ -33,7 +33,10 @@ absl::Status EvictCommand(AdminClient& client, const std::string& job) {
   std::printf("%s have left the devices, %s stay%s\n",
               FormatBytes(Bytes(done.evicted_bytes())).c_str(),
               FormatBytes(Bytes(done.left_bytes())).c_str(),
-              done.left_bytes() == 0 ? "" : ": pinned, held or in use again");
+              done.left_bytes() == 0
+                  ? ""
+                  : ": pinned, held, in use again, or of processes that do not "
+                    "answer");
   return absl::OkStatus();
 }
 
