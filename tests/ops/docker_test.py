@@ -191,8 +191,8 @@ class Docker(unittest.TestCase):
         for name in ("metsd", "first", "second"):
             service = self.services[name]
             self.assertEqual(service["cap_drop"], ["ALL"])
-            self.assertFalse({"privileged", "pid", "userns_mode", "ipc"}
-                             & set(service), name)
+            self.assertFalse({"privileged", "pid", "userns_mode", "ipc",
+                              "cap_add", "devices"} & set(service), name)
         job = self.start("first", command=["sleep", "60"])
         caps = job.run("grep", "Cap", "/proc/self/status")
         self.assertNotRegex(caps, r"Cap(Eff|Prm|Bnd):\s+0*[1-9a-f]")
