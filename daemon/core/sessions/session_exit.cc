@@ -45,6 +45,7 @@ void Silence(State& state, Session& session) {
   session.parts.clear();
   for (Holding& holding : session.holdings) {
     holding.told_tight = false;
+    holding.asked_for_life = false;
     holding.lent.clear();
   }
   // Its gates are open, or nobody is there.

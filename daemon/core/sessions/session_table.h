@@ -58,6 +58,7 @@ struct Holding {
   bool told_alone = false;  // Nobody else computed at its last report.
   PlanBook plan;
   bool told_tight = false;
+  bool asked_for_life = false;  // It has not reported a buffer yet.
   // No Trim before: the last one brought less than was reported as cached.
   absl::Time trim_from = absl::InfinitePast();
 

@@ -267,22 +267,40 @@ void Evictor::Issue(const ReclaimGoal& goal, Share& share) {
 }
 
 // Only when not enough was found: it looks at every session.
-void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) const {
-  for (const auto& [id, session] : state_.sessions.all()) {
+void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) {
+  for (auto& [id, session] : state_.sessions.all()) {
     if (goal.only != nullptr && session.job != goal.only) continue;
-    const Holding& holding = session.holdings[goal.device];
+    Holding& holding = session.holdings[goal.device];
     if (!session.serves()) {
       round->silent |= !holding.bytes().is_zero();
       continue;
     }
     if (state_.orders.FindKind(id, OrderKind::kEvict, goal.device)) continue;
-    // What is not tight need not be reported at once, and who has stopped since
-    // does not.
-    round->untold |=
-        holding.buffers.size() == 0 && holding.own() > holding.cached;
+    if (holding.buffers.size() == 0 && holding.own() > holding.cached) {
+      round->untold = true;
+      AskForLife(goal.device, session.id, &holding);
+    }
     round->is_protected |= !session.job->guarantee.is_zero() &&
                            Takable(state_, *session.job, goal).is_zero();
   }
+}
+
+// While nothing is tight, buffers need not be reported at once, and a process
+// that has stopped since cannot. An order, if for nothing, has to be answered.
+void Evictor::AskForLife(size_t device, SessionId session, Holding* holding) {
+  if (holding->asked_for_life ||
+      state_.orders.FindKind(session, OrderKind::kTrim, device)) {
+    return;
+  }
+  holding->asked_for_life = true;
+  Order order;
+  order.session = session;
+  order.kind = OrderKind::kTrim;
+  order.device = device;
+  order.due = state_.now + state_.config.order_timeout;
+  const OrderId id = state_.orders.Add(std::move(order)).id;
+  state_.Send(TrimOrder{session, id, state_.devices[device].config.name,
+                        Bytes()});
 }
 
 void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {

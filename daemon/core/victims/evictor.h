@@ -82,7 +82,8 @@ class Evictor {
                  VictimWalk* walk, Round* round);
   void Take(const Candidate& candidate, const ReclaimGoal& goal, bool reused,
             Round* round);
-  void NoteSessions(const ReclaimGoal& goal, Round* round) const;
+  void NoteSessions(const ReclaimGoal& goal, Round* round);
+  void AskForLife(size_t device, SessionId session, Holding* holding);
   bool Enough(const ReclaimGoal& goal, const Round& round) const;
   // Returns what the session's domain lacks now.
   Bytes Postpone(const Session& session, Bytes size, Round* round) const;

@@ -264,6 +264,23 @@ TEST_F(EvictionTest, AStoppedSessionIsLeftAndTheOthersGoOn) {
   EXPECT_EQ(cluster_.job("a").unresponsive_sessions, 0);
 }
 
+TEST_F(EvictionTest, ASessionThatStopsBeforeItsFirstReportIsNoticed) {
+  FakeSession& a = cluster_.Open("a");
+  FakeSession& b = cluster_.Open("b");
+  cluster_.Alloc(a, MiB(60));
+  cluster_.Pump();
+  a.silent = true;
+  cluster_.Alloc(b, MiB(16), absl::Seconds(30));
+  cluster_.Advance(absl::Seconds(6));
+  EXPECT_EQ(cluster_.job("a").unresponsive_sessions, 1);
+  EXPECT_TRUE(b.buffers.empty());
+  a.silent = false;
+  cluster_.Report(a);
+  cluster_.Pump();
+  EXPECT_EQ(cluster_.job("a").unresponsive_sessions, 0);
+  EXPECT_EQ(b.buffers.size(), 1u);
+}
+
 TEST_F(EvictionTest, ABufferFreedDuringAnOrderGivesItsSlotBack) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
