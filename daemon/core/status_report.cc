@@ -106,7 +106,7 @@ JobStatus DescribeJob(const State& state, const Job& job, size_t index) {
   status.domain = job.domain;
   status.uid = job.uid;
   status.limit = job.limit;
-  status.guarantee = job.guarantee;
+  if (!job.sessions.empty()) status.guarantee = job.guarantee;
   status.priority = job.priority;
   status.waits_total = job.devices[index].waits;
   status.wait_times = job.devices[index].wait_times;
