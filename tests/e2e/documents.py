@@ -1,7 +1,7 @@
 """The commands in documents: fenced blocks whose first line is ```sh KIND.
 
 No kind: any user's. jobs: a job `first` runs on host0. root: as root on a machine
-with systemd. build: build METS."""
+with systemd. build: build METS. walk: tests/ops/console_test.py's."""
 
 import pathlib
 import re

@@ -2,11 +2,13 @@
 a real Prometheus scrapes a real metsd under real jobs, and Chromium shows the page.
 Pictures of it are left in build/console.
 
-What docs/thrash.md says is done here, step by step."""
+What docs/thrash.md says is done here, step by step, with its commands."""
 
 import html.parser
 import json
+import os
 import pathlib
+import shlex
 import shutil
 import socket
 import subprocess
@@ -19,6 +21,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path += [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "deploy")]
 import documented_metrics  # noqa: E402
+import documents  # noqa: E402
 import harness  # noqa: E402
 
 MIB = harness.MIB
@@ -29,11 +32,12 @@ PICTURES = harness.BUILD / "console"
 STEPPER = [harness.BIN / "mets_stepper", "--hints", "--steps", 1000000,
            "--persistent-mib", 8]
 # bert needs 104 MiB and may have 40; its steps are too short to hide the copies.
-JOBS = {"bert": (["--ephemeral-mib", 96, "--compute-us", 100],
-                 ["--limit", "40MiB"]),
-        "lstm": (["--ephemeral-mib", 16, "--compute-us", 1000, "--input-ms", 20],
-                 ["--limit", "64MiB"]),
-        "resnet": (["--ephemeral-mib", 32, "--compute-us", 1000], [])}
+JOBS = {"bert": ["--ephemeral-mib", 96, "--compute-us", 100],
+        "lstm": ["--ephemeral-mib", 16, "--compute-us", 1000, "--input-ms", 20],
+        "resnet": ["--ephemeral-mib", 32, "--compute-us", 1000]}
+SERVE, MONITOR, *RUNS, RAISE = [
+    shlex.split(line.removesuffix(" &"))
+    for line in documents.commands("thrash", "walk")]
 
 
 def free_port():
@@ -94,12 +98,13 @@ class Prometheus:
         self.url = f"http://127.0.0.1:{free_port()}"
         self._log = open(pathlib.Path(folder, "prometheus.log"), "w")
         self.process = subprocess.Popen(
-            [PROMETHEUS, f"--config.file={file}",
+            [PROMETHEUS,
+             *[word.replace("deploy/prometheus/prometheus.yml", str(file))
+               for word in MONITOR[1:]],
              f"--storage.tsdb.path={folder}/data",
              f"--web.listen-address={self.url[7:]}",
-             f"--web.console.templates={FOLDER / 'consoles'}",
              f"--web.console.libraries={folder}"],
-            stdout=self._log, stderr=self._log)
+            cwd=ROOT, stdout=self._log, stderr=self._log)
 
     def get(self, path, **query):
         with urllib.request.urlopen(
@@ -140,6 +145,9 @@ class Console(unittest.TestCase):
                                              ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
+        self.assertEqual(SERVE, [
+            "metsd", "--device", "host:256MiB", "--swap-space", "512MiB",
+            "--metrics-address", "127.0.0.1:9464"])
         self.daemon = harness.Daemon(256 * MIB, 512 * MIB, "--metrics-address",
                                      "127.0.0.1:0")
         self.daemon.__enter__()
@@ -149,8 +157,14 @@ class Console(unittest.TestCase):
         harness.wait_for(self.prometheus.ready, 60, "Prometheus is ready")
 
     def start_jobs(self):
-        for name, (needs, wishes) in JOBS.items():
-            job = self.daemon.run(name, [*STEPPER, *needs], *wishes)
+        for words in RUNS:
+            self.assertEqual(words.pop(), "…")
+            name = words[words.index("--job") + 1]
+            job = subprocess.Popen(
+                [harness.BIN / words[0], *words[1:],
+                 *map(str, STEPPER + JOBS[name])],
+                env=dict(os.environ, METS_RUN_DIR=self.daemon.run_dir),
+                stdout=subprocess.DEVNULL)
             self.addCleanup(job.wait)
             self.addCleanup(job.kill)
 
@@ -199,7 +213,7 @@ class Console(unittest.TestCase):
         thrash = {job for name, job in self.prometheus.alerts()
                   if name == "MetsThrash"}
         self.assertEqual(thrash, {"bert"})
-        self.daemon.ctl("limit", "bert", "128MiB")
+        self.daemon.ctl(*RAISE[1:])
         harness.wait_for(lambda: not self.served().thrashing, 120,
                          "bert has what it needs")
         page = self.shown("bert-is-well.png")
