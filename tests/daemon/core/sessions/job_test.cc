@@ -39,7 +39,12 @@ TEST_F(JobTest, GuaranteesThatDoNotFitNameTheHolders) {
 
 TEST_F(JobTest, AGuaranteeIsFreeOnceItsJobHasEnded) {
   FakeSession& a = cluster_.Open("first", {1, {}, MiB(40)});
+  cluster_.Alloc(a, MiB(1));
+  cluster_.Pump();
+  cluster_.Report(a);
+  EXPECT_EQ(cluster_.job("first").guarantee, MiB(40));
   cluster_.Kill(a);
+  EXPECT_EQ(cluster_.job("first").guarantee, Bytes());
   FakeSession& b = cluster_.Open("second", {1, {}, MiB(40)});
   EXPECT_EQ(b.ready[0].error, "");
 }
