@@ -115,10 +115,16 @@ def describe_machine():
     }
 
 
+# What measurements run, or are made by. Not the data, which each one changes.
+MEASURED = ["CMakeLists.txt", "cmake", "client", "common", "daemon", "proto",
+            "tf_allocator", "tests/benchmarks", "tests/e2e", ":(glob)figures/**/*.py"]
+
+
 def write_meta(path, command, **more):
     """Notes how data came to be: command, commit, machine, versions, date."""
     commit = _output("git", "rev-parse", "HEAD")
-    if _output("git", "status", "--porcelain", "--untracked-files=no"):
+    if _output("git", "status", "--porcelain", "--untracked-files=no", "--",
+               *MEASURED):
         commit += " (changed)"
     meta = {
         "command": command,
