@@ -20,6 +20,33 @@ HOG = harness.BIN / "mets_hog"
 MIB = harness.MIB
 PICTURES = harness.BUILD / "status_page"
 ROWS = "return document.querySelectorAll('#job-table tbody tr').length"
+# The least contrast of a text with what is behind it, and its element (WCAG 2.1,
+# 1.4.3, asks for 4.5).
+CONTRAST = r"""
+const parts = colour => colour.match(/[\d.]+/g).map(Number);
+const channel = v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+const luminance = colour => {
+  const [r, g, b] = parts(colour).map(v => channel(v / 255));
+  return .2126 * r + .7152 * g + .0722 * b;
+};
+const behind = element => {
+  for (; element; element = element.parentElement) {
+    const colour = getComputedStyle(element).backgroundColor;
+    if ((parts(colour)[3] ?? 1) === 1) return colour;
+  }
+  return 'rgb(255, 255, 255)';
+};
+let least = [Infinity, ''];
+for (const element of document.querySelectorAll('body *')) {
+  const said = [...element.childNodes].some(
+      node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  if (!said || element.closest('svg') || !element.checkVisibility()) continue;
+  const both = [getComputedStyle(element).color, behind(element)];
+  const [dark, light] = both.map(luminance).sort((a, b) => a - b);
+  const contrast = (light + .05) / (dark + .05);
+  if (contrast < least[0]) least = [contrast, element.outerHTML.slice(0, 99)];
+}
+return least;"""
 
 
 class StatusPage(unittest.TestCase):
@@ -58,6 +85,8 @@ class StatusPage(unittest.TestCase):
     def pictures(self, name):
         for scheme in ("light", "dark"):
             self.browser.colours(scheme)
+            contrast, where = self.browser.run(CONTRAST)
+            self.assertGreaterEqual(contrast, 4.5, f"{scheme}: {where}")
             self.browser.screenshot(PICTURES / f"{name}-{scheme}.png")
 
     def check_clean(self):
