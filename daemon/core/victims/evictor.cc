@@ -5,6 +5,7 @@
 
 #include "daemon/core/moves/paced_moves.h"
 #include "daemon/core/victims/fetch_victims.h"
+#include "daemon/core/victims/trim_order.h"
 
 namespace mets::core {
 namespace {
@@ -293,14 +294,7 @@ void Evictor::AskForLife(size_t device, SessionId session, Holding* holding) {
     return;
   }
   holding->asked_for_life = true;
-  Order order;
-  order.session = session;
-  order.kind = OrderKind::kTrim;
-  order.device = device;
-  order.due = state_.now + state_.config.order_timeout;
-  const OrderId id = state_.orders.Add(std::move(order)).id;
-  state_.Send(TrimOrder{session, id, state_.devices[device].config.name,
-                        Bytes()});
+  OrderTrim(state_, session, device, Bytes());
 }
 
 void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "daemon/core/moves/paced_moves.h"
+#include "daemon/core/victims/trim_order.h"
 
 namespace mets::core {
 
@@ -60,15 +60,7 @@ Bytes Reclaimer::Trim(const ReclaimGoal& goal) {
         std::min({session->holdings[goal.device].cached,
                   Takable(state_, *session->job, goal), goal.bytes - ordered});
     if (target <= Bytes()) continue;
-    Order order;
-    order.session = session->id;
-    order.kind = OrderKind::kTrim;
-    order.device = goal.device;
-    order.due = state_.now + state_.config.order_timeout;
-    order.target = target;
-    const OrderId id = state_.orders.Add(std::move(order)).id;
-    state_.Send(TrimOrder{session->id, id,
-                          state_.devices[goal.device].config.name, target});
+    OrderTrim(state_, session->id, goal.device, target);
     ordered += target;
   }
   return ordered;
