@@ -67,19 +67,11 @@ void DecisionLog::Add(std::vector<core::Event> events) {
 bool DecisionLog::Allowed(const core::Event& event) {
   if (allowances_.size() >= kMostAllowances) allowances_.clear();
   const bool many = core::IsMove(event.kind) || core::IsDetail(event.kind);
-  const auto [it, first] = allowances_.try_emplace({event.job, many});
-  Allowance& allowance = it->second;
-  if (first) {
-    allowance = {options_.burst, event.time};
-  } else if (event.time > allowance.since) {
-    const double passed = absl::ToDoubleSeconds(event.time - allowance.since);
-    allowance.left =
-        std::min(options_.burst, allowance.left + passed * options_.per_second);
-    allowance.since = event.time;
-  }
-  if (allowance.left < 1) return false;
-  allowance.left -= 1;
-  return true;
+  const auto it = allowances_
+                      .try_emplace({event.job, many}, options_.per_second,
+                                   options_.burst)
+                      .first;
+  return it->second.Take(event.time);
 }
 
 void DecisionLog::Keep(core::Event event, Ring* ring) {

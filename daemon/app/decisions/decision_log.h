@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/bytes.h"
+#include "daemon/app/decisions/allowance.h"
 #include "daemon/core/ports.h"
 
 namespace mets::app {
@@ -55,11 +56,6 @@ class DecisionLog : public core::EventLog {
     std::deque<Entry> entries;
   };
   // How many more events of a job are kept now.
-  struct Allowance {
-    double left = 0;
-    absl::Time since;
-  };
-
   bool Allowed(const core::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Keep(core::Event event, Ring* ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

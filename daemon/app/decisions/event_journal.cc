@@ -1,6 +1,5 @@
 #include "daemon/app/decisions/event_journal.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -22,23 +21,12 @@ bool IsWarning(core::EventKind kind) {
 EventJournal::EventJournal(core::EventLog& events, spdlog::logger& log)
     : events_(events),
       log_(log),
-      moves_{kMovesPerSecond, kBurst},
-      others_{kLinesPerSecond, kBurst} {
+      moves_(kMovesPerSecond, kBurst),
+      others_(kLinesPerSecond, kBurst) {
   watch_ = events_.Watch([this] { WriteNew(); });
 }
 
 EventJournal::~EventJournal() { events_.Unwatch(watch_); }
-
-bool EventJournal::Allowance::Take(absl::Time time) {
-  if (since != absl::InfinitePast() && time > since) {
-    left = std::min(kBurst,
-                    left + per_second * absl::ToDoubleSeconds(time - since));
-  }
-  since = std::max(since, time);
-  if (left < 1) return false;
-  left -= 1;
-  return true;
-}
 
 void EventJournal::WriteNew() {
   const size_t all = std::numeric_limits<size_t>::max();

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "absl/time/time.h"
+#include "daemon/app/decisions/allowance.h"
 #include "daemon/core/ports.h"
 
 namespace mets::app {
@@ -26,15 +26,6 @@ class EventJournal {
   EventJournal& operator=(const EventJournal&) = delete;
 
  private:
-  // How many lines may follow now.
-  struct Allowance {
-    bool Take(absl::Time time);
-
-    double per_second;
-    double left;
-    absl::Time since = absl::InfinitePast();
-  };
-
   void WriteNew();
   void Write(const core::Event& event);
 
