@@ -24,26 +24,17 @@ constexpr char kPluginName[] = "libmets_tensorflow.so";
 constexpr char kPluginVariable[] = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH";
 constexpr char kPythonVariable[] = "PYTHONPATH";
 
+// `amount`: what `value` says.
 absl::Status AddAmount(const char* option, const char* variable,
-                       const std::string& value, Environment* environment) {
+                       const std::string& value,
+                       const absl::StatusOr<Bytes>& amount,
+                       Environment* environment) {
   if (value.empty()) return absl::OkStatus();
-  const absl::StatusOr<Bytes> amount = ParseBytes(value);
   if (!amount.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, ": ", amount.status().message()));
   }
   environment->emplace_back(variable, value);
-  return absl::OkStatus();
-}
-
-absl::Status AddLimit(const std::string& value, Environment* environment) {
-  if (value.empty()) return absl::OkStatus();
-  const absl::StatusOr<Bytes> limit = ParseLimit(value);
-  if (!limit.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--limit: ", limit.status().message()));
-  }
-  environment->emplace_back("METS_LIMIT", value);
   return absl::OkStatus();
 }
 
@@ -86,9 +77,11 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
     METS_RETURN_IF_ERROR(ValidateJobName(options.job));
     environment.emplace_back("METS_JOB", options.job);
   }
-  METS_RETURN_IF_ERROR(AddLimit(options.limit, &environment));
-  METS_RETURN_IF_ERROR(AddAmount("--guarantee", "METS_GUARANTEE",
-                                 options.guarantee, &environment));
+  METS_RETURN_IF_ERROR(AddAmount("--limit", "METS_LIMIT", options.limit,
+                                 ParseLimit(options.limit), &environment));
+  METS_RETURN_IF_ERROR(AddAmount(
+      "--guarantee", "METS_GUARANTEE", options.guarantee,
+      ParseBytes(options.guarantee), &environment));
   METS_RETURN_IF_ERROR(CheckGuarantee(options));
   if (options.priority.has_value()) {
     if (!IsPriority(*options.priority)) {
