@@ -157,8 +157,8 @@ class Console(unittest.TestCase):
         harness.wait_for(self.prometheus.ready, 60, "Prometheus is ready")
 
     def start_jobs(self):
-        for words in RUNS:
-            self.assertEqual(words.pop(), "…")
+        for *words, program in RUNS:
+            self.assertEqual(program, "…")
             name = words[words.index("--job") + 1]
             job = subprocess.Popen(
                 [harness.BIN / words[0], *words[1:],
