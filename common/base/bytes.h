@@ -59,9 +59,9 @@ class Bytes {
   int64_t count_ = 0;
 };
 
-constexpr Bytes KiB(int64_t n) { return Bytes(n << 10); }
-constexpr Bytes MiB(int64_t n) { return Bytes(n << 20); }
-constexpr Bytes GiB(int64_t n) { return Bytes(n << 30); }
+constexpr Bytes KiB(int64_t n) { return Bytes(n * (int64_t{1} << 10)); }
+constexpr Bytes MiB(int64_t n) { return Bytes(n * (int64_t{1} << 20)); }
+constexpr Bytes GiB(int64_t n) { return Bytes(n * (int64_t{1} << 30)); }
 
 // "12.5 MiB", "64 KiB", "17 B": three significant digits, for people.
 std::string FormatBytes(Bytes amount);
