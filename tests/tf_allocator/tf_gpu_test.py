@@ -132,6 +132,24 @@ for _ in range(2):
         print(float(s))
 """
 
+# Needs 2.5 GiB for what its gradient reads.
+LARGER = """
+import tensorflow as tf
+tf.compat.v1.disable_eager_execution()
+x = tf.compat.v1.get_variable("x", initializer=tf.ones([16 << 20]))
+y = x
+for _ in range(40):
+    y = tf.tanh(y * 1.01)
+gradient = tf.gradients(y, x)[0]
+options = tf.compat.v1.RunOptions(output_partition_graphs=True)
+metadata = tf.compat.v1.RunMetadata()
+with tf.compat.v1.Session() as session:
+    session.run(tf.compat.v1.global_variables_initializer())
+    session.run(gradient, options=options, run_metadata=metadata)
+names = [n.name for g in metadata.partition_graphs for n in g.node]
+print(len(names) > 80, [name for name in names if "swap" in name])
+"""
+
 
 @unittest.skipUnless(has_gpu(), "TensorFlow sees no GPU")
 class Gpu(unittest.TestCase):
@@ -165,6 +183,11 @@ class Gpu(unittest.TestCase):
         self.assertRegex(text, "(?s)exhausted: .*METS: the program limits its "
                          "memory .* to 64 MiB itself: 32 MiB are in use")
         self.assertIn("1.0", text)
+
+    def test_tensorflow_leaves_swapping_to_mets(self):
+        with Daemon() as daemon:
+            text = self.good(daemon.run("-c", LARGER, METS_REQUIRED="1"))
+        self.assertEqual(text, "True []")
 
     def test_out_of_memory_says_what_mets_knows(self):
         with Daemon() as daemon:

@@ -116,7 +116,9 @@ class DeviceMemory {
   uint64_t limit_bytes() const {
     return own_limit_bytes_ != 0 ? own_limit_bytes_ : limit_bytes_;
   }
-  // A limit that the program has set itself. REQUIRES: nothing is allocated.
+  // A limit that the program has set itself; 0: none.
+  uint64_t own_limit_bytes() const { return own_limit_bytes_; }
+  // REQUIRES: nothing is allocated.
   void SetOwnLimit(uint64_t bytes) { own_limit_bytes_ = bytes; }
   uint64_t largest_allocation_bytes() const {
     return largest_.load(std::memory_order_relaxed);

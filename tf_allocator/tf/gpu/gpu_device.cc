@@ -19,9 +19,12 @@ GpuDevice::GpuDevice(const tensorflow::SessionOptions& options,
                      tsl::TfDeviceId id, const std::string& description,
                      GpuAllocator* allocator,
                      tensorflow::Allocator* cpu_allocator, KernelTable* table)
+    // Of what it takes for the device's memory, TensorFlow's graph optimizer
+    // (Grappler) thinks that a graph must not need more, and has the graph copy
+    // tensors to the host itself, where ops wait for them. 0: unknown.
     : BaseGPUDevice(options, name,
                     tensorflow::Bytes(static_cast<int64_t>(
-                        allocator->memory()->limit_bytes())),
+                        allocator->memory()->own_limit_bytes())),
                     locality, id, description, allocator, cpu_allocator,
                     /*sync_every_op=*/false),
       memory_(allocator->memory()),
