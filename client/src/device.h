@@ -348,9 +348,6 @@ class Device {
   void Signal();
   // REQUIRES: the caller has moved it to kResuming.
   void Resume(Buffer* buffer);
-  // Maps the chunks there with what lies in the slot. Blocks.
-  absl::Status CopyBack(char* base, const std::vector<ChunkHandle>& chunks,
-                        const std::vector<ExtentPiece>& slot, Bytes size);
   // REQUIRES: the caller has moved it to kRestoring; it is pinned afterwards.
   absl::Status Restore(Buffer* buffer, const ChunkSet& chunks);
   // What BeginEviction chooses: finds the buffer, takes the slot for it, and

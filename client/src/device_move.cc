@@ -234,10 +234,8 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
                    buffer->streams.load(std::memory_order_relaxed),
                    departure->used);
     const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
-    const auto copy_out =
-        gate_.closed() ? &MapDriver::CopyOut : &MapDriver::CopyOutGently;
-    departure->copied = (driver_.get()->*copy_out)(
-        base, handles, pieces, TotalSize(pieces), mover_);
+    departure->copied =
+        driver_->CopyOut(base, handles, pieces, TotalSize(pieces), mover_);
   }
   return departure;
 }
@@ -328,26 +326,16 @@ bool Device::Unwanted(uint64_t buffer_id) {
   return buffer == nullptr || buffer->wanted.load() == 0;
 }
 
-absl::Status Device::CopyBack(char* base,
-                              const std::vector<ChunkHandle>& chunks,
-                              const std::vector<ExtentPiece>& slot,
-                              Bytes size) {
-  // A gated program waits until all is back.
-  if (!options_.gated && !gate_.closed()) {
-    return driver_->CopyInGently(base, chunks, slot, size);
-  }
-  const absl::StatusOr<Fence> fence =
-      driver_->CopyIn(base, chunks, slot, size, StreamHandle::kHostOrder);
-  return fence.ok() ? driver_->Wait(*fence) : fence.status();
-}
-
 absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
   char* base = buffer->base.load(std::memory_order_relaxed);
   const Bytes size = buffer->range_size();
   const Bytes copied = TotalSize(buffer->slot.pieces);
   AwaitStreams(chunks);
+  const absl::StatusOr<Fence> fence =
+      driver_->CopyIn(base, HandlesOf(chunks), buffer->slot.pieces, copied,
+                      StreamHandle::kHostOrder);
   const absl::Status status =
-      CopyBack(base, HandlesOf(chunks), buffer->slot.pieces, copied);
+      fence.ok() ? driver_->Wait(*fence) : fence.status();
   std::vector<ExtentHandle> unused;
   {
     absl::MutexLock lock(&mutex_);

@@ -146,14 +146,6 @@ class MapDriver {
                                         absl::Span<const ExtentPiece> slot,
                                         Bytes size, StreamHandle stream) = 0;
 
-  // The same while the program computes: leaves the copy engines to others
-  // between pieces, and so returns only when the bytes have been copied.
-  virtual absl::StatusOr<Fence> CopyOutGently(
-      char* range, absl::Span<const ChunkHandle> chunks,
-      absl::Span<const ExtentPiece> slot, Bytes size, StreamHandle stream) {
-    return CopyOut(range, chunks, slot, size, stream);
-  }
-
   // Maps `chunks` at `range` with the first `size` bytes read from `slot`:
   // once the returned fence has passed, the range is accessible and complete;
   // before, no reader sees half of it. When Wait on the fence returns an
@@ -162,17 +154,6 @@ class MapDriver {
                                        absl::Span<const ChunkHandle> chunks,
                                        absl::Span<const ExtentPiece> slot,
                                        Bytes size, StreamHandle stream) = 0;
-
-  // The same while the program computes, as CopyOutGently; returns when the
-  // bytes have been copied.
-  virtual absl::Status CopyInGently(char* range,
-                                    absl::Span<const ChunkHandle> chunks,
-                                    absl::Span<const ExtentPiece> slot,
-                                    Bytes size) {
-    const absl::StatusOr<Fence> copied =
-        CopyIn(range, chunks, slot, size, StreamHandle::kHostOrder);
-    return copied.ok() ? Wait(*copied) : copied.status();
-  }
 
   // --- streams ------------------------------------------------------------
 

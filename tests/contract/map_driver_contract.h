@@ -141,22 +141,6 @@ TEST_P(MapDriverContract, OnlySizeBytesMoveAndSlotsMayBeInPieces) {
   ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
 }
 
-TEST_P(MapDriverContract, AGentleCopyHasTheBytesOfThatMoment) {
-  const Buffer b = MakeBuffer({large_, small_});
-  const std::string bytes = Fill(b, 5);
-  const std::vector<ExtentPiece> slot = MakeSlot(b.size);
-  for (StreamHandle stream :
-       {StreamHandle::kHostOrder, *map_->CreateStream()}) {
-    Done(map_->CopyOutGently(b.range, b.chunks, slot, b.size, stream));
-    (void)Overwrite(b, 6);
-    ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
-    Done(
-        map_->CopyIn(b.range, b.chunks, slot, b.size, StreamHandle::kHostOrder));
-    EXPECT_TRUE(Read(b) == bytes);
-  }
-  ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
-}
-
 TEST_P(MapDriverContract, ReadOnlyRangeIsReadUntilItIsUnmapped) {
   const Buffer b = MakeBuffer({large_, small_});
   const std::string bytes = Fill(b, 9);

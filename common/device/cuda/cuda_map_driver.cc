@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
-#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace mets {
@@ -22,28 +21,11 @@ constexpr int kMoves = 2;
 // Larger copies are cut: a copy engine turns to another stream only at the end
 // of a copy.
 constexpr Bytes kLargestCopy = MiB(64);
-constexpr Bytes kGentlePiece = MiB(16);
-// Of the time that a piece has taken of late, before its end is looked for.
-constexpr double kAsleep = 0.6;
-constexpr absl::Duration kLongestPiece = absl::Milliseconds(1);
 // Between looks at a mark of time.
 constexpr absl::Duration kLook = absl::Microseconds(50);
 
 CUdeviceptr DevicePointer(const char* address) {
   return reinterpret_cast<CUdeviceptr>(address);
-}
-
-// Of a gentle copy: calls `copy` with what lies in the slot, piece by piece.
-template <typename Pieces, typename F>
-absl::Status ForEachPiece(const Pieces& pieces, F copy) {
-  for (const auto& piece : pieces) {
-    for (Bytes done; done < piece.size; done += kGentlePiece) {
-      METS_RETURN_IF_ERROR(
-          copy(piece.extent->base() + (piece.offset + done).count(),
-               std::min(kGentlePiece, piece.size - done)));
-    }
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -67,9 +49,6 @@ absl::StatusOr<std::unique_ptr<CudaMapDriver>> CudaMapDriver::Create(
       api, device, std::move(context), reinterpret_cast<char*>(begin), size));
   METS_ASSIGN_OR_RETURN(driver->out_, driver->streams_->Create());
   METS_ASSIGN_OR_RETURN(driver->in_, driver->streams_->Create());
-  for (StreamHandle& stream : driver->gentle_in_) {
-    METS_ASSIGN_OR_RETURN(stream, driver->streams_->Create());
-  }
   return driver;
 }
 
@@ -372,20 +351,6 @@ absl::StatusOr<Fence> CudaMapDriver::CopyOut(char* range, Handles handles,
   return Copy(/*out=*/true, range, pieces, stream, [] {});
 }
 
-absl::StatusOr<Fence> CudaMapDriver::CopyOutGently(
-    char* range, Handles handles, absl::Span<const ExtentPiece> slot,
-    Bytes size, StreamHandle stream) {
-  METS_ASSIGN_OR_RETURN(const Pieces pieces,
-                        PiecesFor(range, handles, slot, size));
-  const CudaContext::Scope scope(*context_);
-  METS_RETURN_IF_ERROR(scope.status());
-  if (stream == StreamHandle::kHostOrder) stream = out_;
-  METS_ASSIGN_OR_RETURN(const Fence before, streams_->Record(stream));
-  METS_RETURN_IF_ERROR(streams_->Wait(before));
-  METS_RETURN_IF_ERROR(CopyGently(range, pieces, stream));
-  return Fence::kPassed;
-}
-
 absl::StatusOr<CudaMapDriver::Pieces> CudaMapDriver::PiecesFor(
     char* range, Handles handles, absl::Span<const ExtentPiece> slot,
     Bytes size) {
@@ -398,36 +363,6 @@ absl::StatusOr<CudaMapDriver::Pieces> CudaMapDriver::PiecesFor(
                      FormatBytes(chunks.size), " mapped"));
   }
   return pieces;
-}
-
-absl::Status CudaMapDriver::CopyGently(char* range, const Pieces& pieces,
-                                       StreamHandle stream) {
-  absl::MutexLock lock(&gentle_mutex_);
-  return ForEachPiece(pieces, [&](char* host, Bytes size)
-                                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(gentle_mutex_) {
-    METS_RETURN_IF_ERROR(CopyPiece(range, host, size, stream));
-    range += size.count();
-    return absl::OkStatus();
-  });
-}
-
-absl::Status CudaMapDriver::CopyPiece(char* range, char* host, Bytes size,
-                                      StreamHandle stream) {
-  METS_ASSIGN_OR_RETURN(const CUstream on, streams_->Find(stream));
-  const absl::Time begin = SteadyNow();
-  METS_RETURN_IF_ERROR(api_.cuMemcpyDtoHAsync(host, DevicePointer(range),
-                                              size.count(), on));
-  METS_ASSIGN_OR_RETURN(const Fence copied, streams_->Record(stream));
-  absl::SleepFor(piece_time_ * kAsleep *
-                 (static_cast<double>(size.count()) / kGentlePiece.count()));
-  for (;;) {
-    METS_ASSIGN_OR_RETURN(const bool passed, Poll(copied));
-    if (passed) break;
-  }
-  if (size == kGentlePiece) {
-    piece_time_ = std::min(SteadyNow() - begin, kLongestPiece);
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<CudaMapDriver::Pieces> CudaMapDriver::PiecesFrom(
@@ -451,50 +386,6 @@ absl::StatusOr<Fence> CudaMapDriver::CopyIn(char* range, Handles handles,
   std::vector<ChunkHandle> kept(handles.begin(), handles.end());
   return Copy(/*out=*/false, range, pieces, stream,
               [this, range, kept = std::move(kept)] { UndoMap(range, kept); });
-}
-
-absl::Status CudaMapDriver::CopyInGently(char* range, Handles handles,
-                                         absl::Span<const ExtentPiece> slot,
-                                         Bytes size) {
-  const CudaContext::Scope scope(*context_);
-  METS_RETURN_IF_ERROR(scope.status());
-  METS_ASSIGN_OR_RETURN(const Pieces pieces, PiecesFrom(handles, slot, size));
-  METS_RETURN_IF_ERROR(Map(range, handles));
-  const auto fences = IssueInTurn(range, pieces);
-  absl::Status status = fences.status();
-  if (fences.ok()) {
-    for (Fence fence : *fences) status.Update(streams_->Wait(fence));
-  }
-  if (!status.ok()) UndoMap(range, handles);
-  return status;
-}
-
-absl::StatusOr<std::array<Fence, 2>> CudaMapDriver::IssueInTurn(
-    char* range, const Pieces& pieces) {
-  std::array<Fence, 2> last = {Fence::kPassed, Fence::kPassed};
-  absl::MutexLock lock(&in_turn_mutex_);
-  const absl::Status issued = ForEachPiece(
-      pieces, [&](char* host, Bytes size)
-                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(in_turn_mutex_) {
-        const size_t turn = next_in_turn_;
-        const StreamHandle stream = gentle_in_[turn];
-        METS_ASSIGN_OR_RETURN(const CUstream on, streams_->Find(stream));
-        METS_RETURN_IF_ERROR(streams_->StreamWait(stream, in_turn_));
-        METS_RETURN_IF_ERROR(api_.cuMemcpyHtoDAsync(DevicePointer(range), host,
-                                                    size.count(), on));
-        METS_ASSIGN_OR_RETURN(in_turn_, streams_->Record(stream));
-        last[turn] = in_turn_;
-        next_in_turn_ = 1 - turn;
-        range += size.count();
-        return absl::OkStatus();
-      });
-  if (issued.ok()) return last;
-  // Part of it may be under way.
-  for (StreamHandle stream : gentle_in_) {
-    const absl::StatusOr<CUstream> on = streams_->Find(stream);
-    if (on.ok()) api_.cuStreamSynchronize(*on).IgnoreError();
-  }
-  return issued;
 }
 
 absl::StatusOr<Fence> CudaMapDriver::Copy(bool out, char* range,

@@ -2,7 +2,6 @@
 #ifndef METS_COMMON_DEVICE_CUDA_CUDA_MAP_DRIVER_H_
 #define METS_COMMON_DEVICE_CUDA_CUDA_MAP_DRIVER_H_
 
-#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -14,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/bytes.h"
 #include "common/device/cuda/cuda_api.h"
@@ -48,8 +46,7 @@ struct CudaMapOptions {
 //
 // While a stream has copies out waiting, the driver's own small copies (for
 // every access that is set) wait some 0.5 ms, and the program's in that
-// direction until the last of them. CopyOutGently never has more than one piece
-// under way (docs/decisions/0011-gentle-copies.md).
+// direction until the last of them (docs/decisions/0014-plain-copies.md).
 //
 // Copies in host order go to streams of the driver, one for each direction, and
 // are complete when the call returns. A forked child must not use the driver.
@@ -93,18 +90,10 @@ class CudaMapDriver : public MapDriver {
                                 absl::Span<const ChunkHandle> chunks,
                                 absl::Span<const ExtentPiece> slot, Bytes size,
                                 StreamHandle stream) override;
-  absl::StatusOr<Fence> CopyOutGently(char* range,
-                                      absl::Span<const ChunkHandle> chunks,
-                                      absl::Span<const ExtentPiece> slot,
-                                      Bytes size, StreamHandle stream) override;
   absl::StatusOr<Fence> CopyIn(char* range,
                                absl::Span<const ChunkHandle> chunks,
                                absl::Span<const ExtentPiece> slot, Bytes size,
                                StreamHandle stream) override;
-
-  absl::Status CopyInGently(char* range, absl::Span<const ChunkHandle> chunks,
-                            absl::Span<const ExtentPiece> slot,
-                            Bytes size) override;
 
   absl::StatusOr<StreamHandle> CreateStream() override;
   absl::StatusOr<StreamHandle> AdoptStream(void* stream) override;
@@ -155,15 +144,6 @@ class CudaMapDriver : public MapDriver {
   absl::StatusOr<Pieces> PiecesFrom(Handles handles,
                                     absl::Span<const ExtentPiece> slot,
                                     Bytes size);
-  // Copies out on a stream of which nothing else is left to do, piece by piece.
-  absl::Status CopyGently(char* range, const Pieces& pieces,
-                          StreamHandle stream);
-  absl::Status CopyPiece(char* range, char* host, Bytes size,
-                         StreamHandle stream)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(gentle_mutex_);
-  // Copies in on two streams in turn; the fences behind each one's last piece.
-  absl::StatusOr<std::array<Fence, 2>> IssueInTurn(char* range,
-                                                   const Pieces& pieces);
   // Puts the copies between the range and the pieces into a stream.
   absl::Status Issue(bool out, char* range, const Pieces& pieces,
                      CUstream stream);
@@ -189,18 +169,10 @@ class CudaMapDriver : public MapDriver {
   absl::Mutex read_only_mutex_;
   absl::flat_hash_set<char*> read_only_  // Ranges.
       ABSL_GUARDED_BY(read_only_mutex_);
-  absl::Mutex gentle_mutex_;
-  // Of late, a piece takes so long.
-  absl::Duration piece_time_ ABSL_GUARDED_BY(gentle_mutex_);
-  absl::Mutex in_turn_mutex_;
-  // Behind the last piece of all, and the stream of the next.
-  Fence in_turn_ ABSL_GUARDED_BY(in_turn_mutex_) = Fence::kPassed;
-  size_t next_in_turn_ ABSL_GUARDED_BY(in_turn_mutex_) = 0;
   ExtentTable<CudaExtent> extents_;
   std::unique_ptr<CudaStreamSet> streams_;
   StreamHandle out_ = StreamHandle::kHostOrder;  // For copies in host order.
   StreamHandle in_ = StreamHandle::kHostOrder;
-  std::array<StreamHandle, 2> gentle_in_{};
 };
 
 }  // namespace mets

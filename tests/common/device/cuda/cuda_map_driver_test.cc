@@ -58,34 +58,13 @@ class CudaMapDriverTest : public ::testing::Test {
         map_->CopyOut(range_, chunks_, slot_, kSize, StreamHandle::kHostOrder));
     return bytes;
   }
-  // A range of several pieces, mapped, with known bytes.
-  struct Large {
-    char* range;
-    std::vector<ChunkHandle> chunks;
-    std::vector<ExtentPiece> slot;
-    std::string bytes;
-  };
-  Large FillLarge() {
-    Large large{*map_->ReserveRange(kLarge), {}, {}, Pattern(kLarge.count(), 2)};
-    for (int i = 0; i < 5; ++i) {
-      UniqueFd fd = *pool_.CreateChunk(MiB(8));
-      large.chunks.push_back(
-          *map_->ImportChunk(UniqueFd(dup(fd.get())), MiB(8)));
-      METS_CHECK_OK(pool_.ReleaseChunk(std::move(fd)));
-    }
-    METS_CHECK_OK(map_->Map(large.range, large.chunks));
-    memcpy(large.range, large.bytes.data(), large.bytes.size());
-    large.slot = {{*map_->RegisterExtent(*pool_.CreateExtent(kLarge), kLarge),
-                   Bytes(), kLarge}};
-    return large;
-  }
   bool IsUnmapped() {
     const bool free = map_->Map(range_, chunks_).ok();
     if (free) METS_CHECK_OK(map_->Unmap(range_, chunks_));
     return free;
   }
 
-  static constexpr Bytes kSize = MiB(12), kLarge = MiB(40);
+  static constexpr Bytes kSize = MiB(12);
   const CudaDevice device_;
   CudaPoolDriver pool_;
   std::unique_ptr<CudaMapDriver> map_;
@@ -119,7 +98,8 @@ TEST_F(CudaMapDriverTest, TheSameChunksAreMappedInARangeOnce) {
     ASSERT_TRUE(map_->Map(other, chunks_).ok());
     memset(other, i, kSize.count());
     ASSERT_TRUE(map_->UnmapAfter({}, other, chunks_).ok());
-    ASSERT_TRUE(map_->CopyInGently(range_, chunks_, slot_, kSize).ok());
+    METS_CHECK_OK(map_->CopyIn(range_, chunks_, slot_, kSize,
+                               StreamHandle::kHostOrder));
     EXPECT_TRUE(std::string(range_, kSize.count()) == bytes);
   }
   EXPECT_EQ(fake_cuda::Calls("cuMemMap") - map, 3) << "in the other range";
@@ -388,52 +368,6 @@ TEST_F(CudaMapDriverTest, CallsReturnBeforeTheDeviceHasCopied) {
   EXPECT_EQ(std::string(range_, kSize.count()), bytes);
   fake_cuda::Run();
   EXPECT_TRUE(map_->Wait(*out).ok());
-}
-
-// So that mappings and the program's own copies find the engine free.
-TEST_F(CudaMapDriverTest, AGentleCopyHasOnePieceUnderWayAtATime) {
-  const auto [range, chunks, slot, bytes] = FillLarge();
-  const StreamHandle stream = *map_->CreateStream();
-  fake_cuda::Delay();
-  std::atomic<bool> done = false;
-  std::thread device([&done] {
-    while (!done) {
-      absl::SleepFor(absl::Milliseconds(1));
-      fake_cuda::Run(1);
-    }
-  });
-  const absl::StatusOr<Fence> fence =
-      map_->CopyOutGently(range, chunks, slot, kLarge, stream);
-  done = true;
-  device.join();
-  EXPECT_TRUE(fence.ok()) << fence.status();
-  EXPECT_EQ(fake_cuda::MostQueued(), 1);
-  fake_cuda::Reset();
-  METS_CHECK_OK(map_->Unmap(range, chunks));
-  METS_CHECK_OK(
-      map_->CopyIn(range, chunks, slot, kLarge, StreamHandle::kHostOrder));
-  EXPECT_TRUE(std::string(range, kLarge.count()) == bytes);
-}
-
-TEST_F(CudaMapDriverTest, AGentleCopyInIsDoneInPiecesInTwoStreams) {
-  const auto [range, chunks, slot, bytes] = FillLarge();
-  METS_CHECK_OK(
-      map_->CopyOut(range, chunks, slot, kLarge, StreamHandle::kHostOrder));
-  METS_CHECK_OK(map_->Unmap(range, chunks));
-  memset(range, 0, bytes.size());
-  const int copies = fake_cuda::Calls("cuMemcpyHtoDAsync");
-  const int waits = fake_cuda::Calls("cuStreamWaitEvent");
-  ASSERT_TRUE(map_->CopyInGently(range, chunks, slot, kLarge).ok());
-  EXPECT_EQ(fake_cuda::Calls("cuMemcpyHtoDAsync") - copies, 3);
-  EXPECT_EQ(fake_cuda::Calls("cuStreamWaitEvent") - waits, 2);
-  EXPECT_TRUE(std::string(range, kLarge.count()) == bytes);
-  METS_CHECK_OK(map_->Unmap(range, chunks));
-  for (const char* call : {"cuMemcpyHtoDAsync", "cuEventRecord"}) {
-    fake_cuda::Fail(call, CUDA_ERROR_INVALID_VALUE, 2);
-    EXPECT_FALSE(map_->CopyInGently(range, chunks, slot, kLarge).ok());
-    EXPECT_TRUE(map_->Map(range, chunks).ok()) << call;
-    METS_CHECK_OK(map_->Unmap(range, chunks));
-  }
 }
 
 TEST_F(CudaMapDriverTest, TimeBetweenMarksIsThatOfTheWork) {

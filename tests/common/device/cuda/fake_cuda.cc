@@ -362,7 +362,6 @@ void Reset() {
   S().plans.clear();
   S().delay = false;
   S().next_copy = S().context_error = CUDA_SUCCESS;
-  S().most_queued = 0;
 }
 
 void Fail(const std::string& function, CUresult result, int nth) {

@@ -38,10 +38,6 @@ void Run(int pieces = 1 << 30);
 void Occupy(CUstream stream, std::function<void()> work = nullptr);
 void Release(CUstream stream);
 
-// The most pieces of work that waited in a stream, a copy with them, since
-// Reset.
-uint64_t MostQueued();
-
 // What was made and not given back, such as "2 chunks 1 stream"; "" when
 // nothing.
 std::string Left();

@@ -51,7 +51,6 @@ struct State {
   std::map<CUdeviceptr, Mapping> mappings;
   std::map<char*, size_t> registered;
   std::set<CUstream> streams;
-  uint64_t most_queued = 0;
   float clock = 0;
   std::set<CUevent> events;
   int contexts = 0;

@@ -1,5 +1,4 @@
 // Streams, events and what runs on them.
-#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -39,8 +38,6 @@ void RunAll() {
 }  // namespace
 
 CUresult Copy(void* to, const void* from, size_t size, CUstream stream) {
-  S().most_queued = std::max(S().most_queued,
-                             stream->submitted + 1 - stream->completed);
   Submit(stream, [=] {
     if (S().next_copy != CUDA_SUCCESS) {
       S().context_error = std::exchange(S().next_copy, CUDA_SUCCESS);
@@ -50,11 +47,6 @@ CUresult Copy(void* to, const void* from, size_t size, CUstream stream) {
     return true;
   });
   return CUDA_SUCCESS;
-}
-
-uint64_t MostQueued() {
-  std::lock_guard<std::recursive_mutex> lock(S().mutex);
-  return S().most_queued;
 }
 
 void Delay() {
