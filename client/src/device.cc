@@ -279,6 +279,7 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   buffer->slot = SwapSlot();
   buffer->reported = ReportedBuffer();
   buffer->pinned_before = false;
+  buffer->in_order = false;  // The answer is about the one before.
   buffer->dirty.store(true, std::memory_order_relaxed);
   buffer->used.store(StreamTable::kNow, std::memory_order_relaxed);
   buffer->Touch(CoarseNowMs());

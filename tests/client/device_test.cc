@@ -265,6 +265,25 @@ TEST_F(DeviceTest, SwappedBuffersAreFreedWithTheirSlot) {
   EXPECT_EQ(Stats().swapped_bytes, 0u);
 }
 
+// Its object is that of the next buffer.
+TEST_F(DeviceTest, WhatFollowsABufferFreedBeforeItsOrdersAnswerIsReported) {
+  char* a = Alloc(MiB(2));
+  const uint64_t id = Info(a).buffer_id;
+  ASSERT_EQ(device_->Evict(id, uplink_.NewSlot(*device_, MiB(2)), 1).outcome,
+            v1::BUFFER_OUTCOME_DONE);
+  device_->Free(a);
+  char* b = Alloc(MiB(2));
+  v1::OrderDone done;
+  done.add_results()->set_buffer_id(id);
+  done.mutable_results(0)->set_outcome(v1::BUFFER_OUTCOME_DONE);
+  device_->AnswerEvictions(std::move(done));
+  uplink_.TakeSent();
+  ASSERT_TRUE(device_->ReportChanges(ReportScope::kAll));
+  const v1::BufferChanges changes = uplink_.TakeSent().back().buffer_changes();
+  ASSERT_EQ(changes.buffers_size(), 1);
+  EXPECT_EQ(changes.buffers(0).buffer_id(), Info(b).buffer_id);
+}
+
 TEST_F(DeviceTest, TellsWhatMovesCostItsOps) {
   char* a = Alloc(MiB(2));
   v1::Slot slot;
