@@ -17,21 +17,15 @@ absl::Status Broken(const Parts&... parts) {
 
 absl::Status CheckHoldings(const State& state, size_t index) {
   const ChunkLedger& ledger = state.devices[index].ledger;
+  std::map<SessionId, Bytes> held;
+  ledger.ForEach([&](const Chunk& chunk) { held[chunk.holder] += chunk.size; });
   Bytes granted, orphan;
   for (const auto& [key, share] : state.devices[index].shares.all()) {
     if (share.orphan()) orphan += share.size;
   }
   for (const auto& [id, session] : state.sessions.all()) {
     const Holding& holding = session.holdings[index];
-    Bytes sum;
-    for (ChunkId chunk_id : holding.chunks) {
-      const Chunk* chunk = ledger.Find(chunk_id);
-      if (chunk == nullptr || chunk->holder != id) {
-        return Broken("session ", id.value(), " does not hold chunk ",
-                      chunk_id.value());
-      }
-      sum += chunk->size;
-    }
+    const Bytes sum = held[id];
     if (sum != holding.chunk_bytes || holding.orphan < Bytes() ||
         holding.cached < Bytes() || holding.cached > holding.own()) {
       return Broken("session ", id.value(), ": chunks of ", sum.count(),

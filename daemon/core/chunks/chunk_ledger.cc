@@ -34,16 +34,38 @@ Bytes ChunkLedger::creatable() const {
   return std::max(unallocated(), Bytes());
 }
 
-const Chunk* ChunkLedger::Find(ChunkId id) const {
+Chunk* ChunkLedger::At(ChunkId id) const {
   auto it = chunks_.find(id);
   return it == chunks_.end() ? nullptr : it->second.get();
 }
 
-const std::vector<const Chunk*>& ChunkLedger::Free(DomainId domain,
-                                                   size_t size_class) const {
-  static const auto& none = *new std::vector<const Chunk*>();
+const Chunk* ChunkLedger::Find(ChunkId id) const { return At(id); }
+
+const Chunk* ChunkLedger::FindHeld(ChunkId id, SessionId holder) const {
+  const Chunk* chunk = At(id);
+  return chunk != nullptr && chunk->holder == holder ? chunk : nullptr;
+}
+
+template <typename Wanted>
+std::vector<const Chunk*> ChunkLedger::Select(Wanted wanted) const {
+  std::vector<const Chunk*> selected;
+  for (const auto& [id, chunk] : chunks_) {
+    if (wanted(*chunk)) selected.push_back(chunk.get());
+  }
+  std::sort(selected.begin(), selected.end(),
+            [](const Chunk* a, const Chunk* b) { return a->id < b->id; });
+  return selected;
+}
+
+std::vector<const Chunk*> ChunkLedger::HeldBy(SessionId holder) const {
+  return Select([&](const Chunk& chunk) { return chunk.holder == holder; });
+}
+
+absl::Span<const Chunk* const> ChunkLedger::Free(DomainId domain,
+                                                 size_t size_class) const {
   auto it = free_.find(domain);
-  return it == free_.end() ? none : it->second[size_class];
+  if (it == free_.end()) return {};
+  return it->second[size_class];
 }
 
 std::vector<DomainId> ChunkLedger::Domains() const {
@@ -54,13 +76,12 @@ std::vector<DomainId> ChunkLedger::Domains() const {
 }
 
 Chunk& ChunkLedger::Get(ChunkId id, ChunkState expected) {
-  auto it = chunks_.find(id);
-  METS_CHECK(it != chunks_.end()) << "no chunk " << id;
-  METS_CHECK(it->second->state == expected)
-      << "chunk " << id << " is in state "
-      << static_cast<int>(it->second->state) << ", not "
-      << static_cast<int>(expected);
-  return *it->second;
+  Chunk* chunk = At(id);
+  METS_CHECK(chunk != nullptr) << "no chunk " << id;
+  METS_CHECK(chunk->state == expected)
+      << "chunk " << id << " is in state " << static_cast<int>(chunk->state)
+      << ", not " << static_cast<int>(expected);
+  return *chunk;
 }
 
 void ChunkLedger::Move(Chunk& chunk, ChunkState state) {
@@ -81,15 +102,15 @@ void ChunkLedger::AddFree(Chunk& chunk) {
   lists.resize(classes_.size());
   chunk.request = 0;
   chunk.holder = SessionId();
-  chunk.free_index = lists[chunk.size_class].size();
+  chunk.place = lists[chunk.size_class].size();
   lists[chunk.size_class].push_back(&chunk);
 }
 
 void ChunkLedger::RemoveFree(Chunk& chunk) {
   auto& list = free_[chunk.domain][chunk.size_class];
-  const Chunk* last = list.back();
-  list[chunk.free_index] = last;
-  chunks_[last->id]->free_index = chunk.free_index;
+  Chunk* last = list.back();
+  list[chunk.place] = last;
+  last->place = chunk.place;
   list.pop_back();
 }
 
@@ -193,9 +214,32 @@ bool ChunkLedger::AddKnower(Chunk& chunk, SessionId session) {
 }
 
 void ChunkLedger::Release(ChunkId id) {
-  Chunk& chunk = Get(id, ChunkState::kGranted);
+  Release(Get(id, ChunkState::kGranted));
+}
+
+void ChunkLedger::Release(Chunk& chunk) {
   Move(chunk, ChunkState::kFree);
   Note(chunk);
+}
+
+absl::StatusOr<Bytes> ChunkLedger::Release(absl::Span<const ChunkId> ids,
+                                           SessionId holder) {
+  std::vector<Chunk*> chunks;
+  chunks.reserve(ids.size());
+  Bytes bytes;
+  for (ChunkId id : ids) {
+    Chunk* chunk = At(id);
+    if (chunk == nullptr || chunk->holder != holder ||
+        (chunk->place < chunks.size() && chunks[chunk->place] == chunk)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "released chunk ", id.value(), ", which is not its own"));
+    }
+    chunk->place = chunks.size();  // It is in no free list.
+    chunks.push_back(chunk);
+    bytes += chunk->size;
+  }
+  for (Chunk* chunk : chunks) Release(*chunk);
+  return bytes;
 }
 
 void ChunkLedger::Share(ChunkId id) {
@@ -245,14 +289,9 @@ void ChunkLedger::DestroyFailed(ChunkId id) {
 }
 
 std::vector<const Chunk*> ChunkLedger::Draining() const {
-  std::vector<const Chunk*> draining;
-  if (bytes(ChunkState::kDraining).is_zero()) return draining;
-  for (const auto& [id, chunk] : chunks_) {
-    if (chunk->state == ChunkState::kDraining) draining.push_back(chunk.get());
-  }
-  std::sort(draining.begin(), draining.end(),
-            [](const Chunk* a, const Chunk* b) { return a->id < b->id; });
-  return draining;
+  if (bytes(ChunkState::kDraining).is_zero()) return {};
+  return Select(
+      [](const Chunk& chunk) { return chunk.state == ChunkState::kDraining; });
 }
 
 void ChunkLedger::ForgetSession(SessionId session) {
@@ -314,7 +353,7 @@ absl::Status ChunkLedger::CheckFreeLists() const {
       for (const Chunk* chunk : list) {
         listed += chunk->size;
         if (chunk->state == ChunkState::kFree && chunk->domain == domain &&
-            list[chunk->free_index] == chunk) {
+            list[chunk->place] == chunk) {
           continue;
         }
         return absl::InternalError(absl::StrCat(

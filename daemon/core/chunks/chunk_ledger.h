@@ -12,6 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "daemon/core/kept/change.h"
@@ -46,7 +48,7 @@ struct Chunk {
   SessionId holder;      // kGranted: whose it is.
   uint64_t request = 0;  // kReserved, kCreating: for which request; 0: none.
   std::vector<Knower> knowers;
-  size_t free_index = 0;  // kFree: place in its free list.
+  size_t place = 0;  // kFree: in its free list.
 
   bool KnownTo(SessionId session) const;
 };
@@ -80,11 +82,14 @@ class ChunkLedger {
 
   // Null when there is no such chunk. Valid until the chunk is destroyed.
   const Chunk* Find(ChunkId id) const;
+  // Null also when it is not `holder`'s.
+  const Chunk* FindHeld(ChunkId id, SessionId holder) const;
+  // A session's chunks, ascending. Looks at all chunks.
+  std::vector<const Chunk*> HeldBy(SessionId holder) const;
 
   // Free chunks of a domain and class; the most recently freed are last. Valid
   // until the next transition.
-  const std::vector<const Chunk*>& Free(DomainId domain,
-                                        size_t size_class) const;
+  absl::Span<const Chunk* const> Free(DomainId domain, size_t size_class) const;
   // Domains that have ever had free chunks, ascending.
   std::vector<DomainId> Domains() const;
 
@@ -109,6 +114,11 @@ class ChunkLedger {
   bool Grant(ChunkId id, SessionId session);
   // A granted chunk is free again.
   void Release(ChunkId id);
+  // The same of chunks of `holder`, in this order; returns their bytes.
+  // INVALID_ARGUMENT, and nothing is released, when one of them is not the
+  // holder's or stands there twice.
+  absl::StatusOr<Bytes> Release(absl::Span<const ChunkId> ids,
+                                SessionId holder);
   // A granted chunk becomes a share's; and is free again.
   void Share(ChunkId id);
   void Unshare(ChunkId id);
@@ -147,16 +157,21 @@ class ChunkLedger {
   void ForEach(const std::function<void(const Chunk&)>& visit) const;
 
  private:
-  using FreeLists = std::vector<std::vector<const Chunk*>>;
+  using FreeLists = std::vector<std::vector<Chunk*>>;
 
+  // Null when there is no such chunk.
+  Chunk* At(ChunkId id) const;
   Chunk& Get(ChunkId id, ChunkState expected);
   Chunk& Add(ChunkId id, size_t size_class, DomainId domain, ChunkState state);
   void Note(const Chunk& chunk) const;
   static bool AddKnower(Chunk& chunk, SessionId session);
   void Move(Chunk& chunk, ChunkState state);
+  void Release(Chunk& chunk);
   void Erase(Chunk& chunk);
   void AddFree(Chunk& chunk);
   void RemoveFree(Chunk& chunk);
+  template <typename Wanted>
+  std::vector<const Chunk*> Select(Wanted wanted) const;
   absl::Status CheckFreeLists() const;
 
   const Bytes pool_;

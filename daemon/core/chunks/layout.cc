@@ -12,7 +12,7 @@ constexpr size_t kScanned = 256;
 // Gives the free chunks of one class in order of preference.
 class FreePicker {
  public:
-  FreePicker(const std::vector<const Chunk*>& free, SessionId session)
+  FreePicker(absl::Span<const Chunk* const> free, SessionId session)
       : free_(free) {
     const size_t begin = free.size() - std::min(free.size(), kScanned);
     for (size_t i = free.size(); i > begin; --i) {
@@ -34,7 +34,7 @@ class FreePicker {
   }
 
  private:
-  const std::vector<const Chunk*>& free_;
+  absl::Span<const Chunk* const> free_;
   std::vector<ChunkId> first_, second_;
   size_t next_ = 0;
   size_t unscanned_ = 0;

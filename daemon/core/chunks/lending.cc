@@ -34,7 +34,6 @@ void RegrantLent(State& state, size_t index, Session& session) {
   }
   holding.lent = {rest.begin(), rest.end()};
   if (regrant.chunks.empty()) return;
-  holding.chunks.insert(regrant.chunks.begin(), regrant.chunks.end());
   holding.chunk_bytes += granted;
   holding.cached += granted;
   state.RefreshSession(session.id);

@@ -56,9 +56,8 @@ absl::Status AddChunk(const KeptChunk& kept,
     if (kept.shared || holder == nullptr || holder->domain != kept.domain) {
       return unfit;
     }
-    Holding& holding = holder->holdings[kept.device];
-    holding.chunks.insert(kept.id);
-    holding.chunk_bytes += ledger.classes()[kept.size_class];
+    holder->holdings[kept.device].chunk_bytes +=
+        ledger.classes()[kept.size_class];
   }
   ledger.TakeOver(kept, knowers);
   return absl::OkStatus();

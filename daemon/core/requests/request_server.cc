@@ -217,7 +217,6 @@ void RequestServer::Grant(size_t index, Request& request) {
     if (device.ledger.Grant(id, request.session)) {
       grant.new_to_session.push_back(chunk);
     }
-    holding.chunks.insert(id);
     holding.lent.erase(id);
     holding.chunk_bytes += chunk.size;
     session.job->devices[index].pending -= chunk.size;

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "daemon/core/costs/report_costs.h"
 #include "daemon/core/events/notes.h"
 #include "daemon/core/moves/paced_moves.h"
@@ -25,27 +26,24 @@ Bytes Clamp(Bytes amount, Bytes most) {
 
 }  // namespace
 
-std::string ReportIntake::ReleaseFault(const Release& input,
-                                       const Session& session,
-                                       const Holding& holding) const {
-  std::vector<ChunkId> chunks = input.chunks;
-  std::sort(chunks.begin(), chunks.end());
-  const auto twice = std::adjacent_find(chunks.begin(), chunks.end());
-  const auto strange = std::find_if(
-      chunks.begin(), chunks.end(),
-      [&](ChunkId chunk) { return holding.chunks.count(chunk) == 0; });
-  const auto bad = twice != chunks.end() ? twice : strange;
-  if (bad != chunks.end()) {
-    return absl::StrCat("released chunk ", bad->value(),
-                        ", which is not its own");
-  }
+absl::StatusOr<Bytes> ReportIntake::GiveBack(const Release& input,
+                                             Device& device,
+                                             const Session& session,
+                                             Holding& holding) {
   // A record may be older than what the process holds.
   const bool unsure = session.awaits_snapshot;
   if (input.orphan < Bytes() || (input.orphan > holding.orphan && !unsure)) {
-    return absl::StrCat("released ", input.orphan.count(), " orphan bytes of ",
-                        holding.orphan.count());
+    return absl::InvalidArgumentError(
+        absl::StrCat("released ", input.orphan.count(), " orphan bytes of ",
+                     holding.orphan.count()));
   }
-  return "";
+  METS_ASSIGN_OR_RETURN(const Bytes bytes,
+                        device.ledger.Release(input.chunks, session.id));
+  holding.chunk_bytes -= bytes;
+  const Bytes orphan = std::min(input.orphan, holding.orphan);
+  holding.orphan -= orphan;
+  device.ledger.ChangeOrphan(Bytes() - orphan);
+  return bytes + orphan;
 }
 
 void ReportIntake::OnRelease(const Release& input) {
@@ -58,22 +56,13 @@ void ReportIntake::OnRelease(const Release& input) {
     return;
   }
   Holding& holding = session->holdings[index];
-  const std::string fault = ReleaseFault(input, *session, holding);
-  if (!fault.empty()) {
-    RefuseSession(state_, *session, fault);
+  const absl::StatusOr<Bytes> given =
+      GiveBack(input, *device, *session, holding);
+  if (!given.ok()) {
+    RefuseSession(state_, *session, std::string(given.status().message()));
     return;
   }
-  const Bytes orphan = std::min(input.orphan, holding.orphan);
-  Bytes released = orphan;
-  holding.orphan -= orphan;
-  device->ledger.ChangeOrphan(Bytes() - orphan);
-  for (ChunkId chunk : input.chunks) {
-    const Bytes size = device->ledger.Find(chunk)->size;
-    holding.chunks.erase(chunk);
-    holding.chunk_bytes -= size;
-    released += size;
-    device->ledger.Release(chunk);
-  }
+  const Bytes released = *given;
   if (Order* order = state_.orders.Find(input.session, input.order)) {
     order->released += released;
     if (order->kind == OrderKind::kEvict) device->handover.AddBytes(released);

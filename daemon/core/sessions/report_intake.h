@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "daemon/core/state.h"
 #include "daemon/core/steps/plan_keeper.h"
 #include "daemon/core/swap/swap_space.h"
@@ -34,8 +35,9 @@ class ReportIntake {
   void Apply(Session& session, size_t device, const BufferReport& report);
 
  private:
-  std::string ReleaseFault(const Release& input, const Session& session,
-                           const Holding& holding) const;
+  // Returns the bytes. On failure nothing has changed.
+  absl::StatusOr<Bytes> GiveBack(const Release& input, Device& device,
+                                 const Session& session, Holding& holding);
   void FinishCandidate(Session& session, const Order& order,
                        const Order::Candidate& candidate,
                        const BufferResult* result);

@@ -81,7 +81,7 @@ void EndSession(State& state, Retirement& retirement, Session& session) {
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Holding& holding = session.holdings[i];
     ChunkLedger& ledger = state.devices[i].ledger;
-    for (ChunkId chunk : holding.chunks) ledger.Release(chunk);
+    for (const Chunk* chunk : ledger.HeldBy(id)) ledger.Release(chunk->id);
     ledger.ChangeOrphan(Bytes() - holding.orphan);
     ledger.ForgetSession(id);
   }

@@ -37,8 +37,7 @@ struct Holding {
   // It is gated, its gate is closed, nothing of it runs, and a thread waits
   // there: what is held may leave. State::RefreshVictims follows each change.
   bool waits_at_gate = false;
-  absl::btree_set<ChunkId> chunks;
-  Bytes chunk_bytes;
+  Bytes chunk_bytes;              // The ledger knows which chunks they are.
   absl::btree_set<ChunkId> lent;  // See lending.h. Some may be gone since.
   Bytes orphan;                   // In chunks of earlier epochs.
   Bytes shared;                   // In shares for which it pays.

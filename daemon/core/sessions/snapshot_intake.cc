@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/core/costs/report_costs.h"
 #include "daemon/core/costs/totals.h"
@@ -72,7 +73,7 @@ std::string SnapshotIntake::WholeFault(const Session& session) const {
   for (size_t i = 0; i < state_.devices.size(); ++i) {
     const Snapshot whole = Merge(session, i);
     for (ChunkId chunk : whole.chunks) {
-      if (session.holdings[i].chunks.count(chunk) == 0) {
+      if (state_.devices[i].ledger.FindHeld(chunk, session.id) == nullptr) {
         return absl::StrCat("claims chunk ", chunk.value(),
                             ", which is not its own");
       }
@@ -148,16 +149,13 @@ void SnapshotIntake::Apply(Session& session, size_t index) {
   const Snapshot whole = Merge(session, index);
   Holding& holding = session.holdings[index];
   ChunkLedger& ledger = state_.devices[index].ledger;
-  absl::btree_set<ChunkId> kept(whole.chunks.begin(), whole.chunks.end());
-  for (ChunkId chunk : whole.publishing) {
-    if (holding.chunks.count(chunk) > 0) kept.insert(chunk);
+  absl::flat_hash_set<ChunkId> kept(whole.chunks.begin(), whole.chunks.end());
+  kept.insert(whole.publishing.begin(), whole.publishing.end());
+  for (const Chunk* chunk : ledger.HeldBy(session.id)) {
+    if (kept.contains(chunk->id)) continue;
+    holding.chunk_bytes -= chunk->size;
+    ledger.Release(chunk->id);
   }
-  for (ChunkId chunk : holding.chunks) {
-    if (kept.count(chunk) > 0) continue;
-    holding.chunk_bytes -= ledger.Find(chunk)->size;
-    ledger.Release(chunk);
-  }
-  holding.chunks = std::move(kept);
   // Its descriptors of what has just become free may be gone.
   ledger.MarkUncertain(session.id);
   ledger.ChangeOrphan(whole.orphan - holding.orphan);

@@ -68,14 +68,15 @@ Session* ShareIntake::Admit(const Input& input, size_t* index) {
 }
 
 std::string ShareIntake::ChunkFault(const PublishShare& input,
-                                    const Holding& holding) const {
+                                    const ChunkLedger& ledger,
+                                    SessionId holder) const {
   std::vector<ChunkId> chunks = input.chunks;
   std::sort(chunks.begin(), chunks.end());
   if (std::adjacent_find(chunks.begin(), chunks.end()) != chunks.end()) {
     return "published a chunk twice";
   }
   for (ChunkId chunk : chunks) {
-    if (holding.chunks.count(chunk) == 0) {
+    if (ledger.FindHeld(chunk, holder) == nullptr) {
       return absl::StrCat("published chunk ", chunk.value(),
                           ", which is not its own");
     }
@@ -127,7 +128,8 @@ void ShareIntake::OnPublish(const PublishShare& input) {
     SendShare(index, *same, Done(input));  // Its answer was lost.
     return;
   }
-  std::string fault = ChunkFault(input, session->holdings[index]);
+  std::string fault =
+      ChunkFault(input, state_.devices[index].ledger, session->id);
   if (!fault.empty()) {
     RefuseSession(state_, *session, std::move(fault));
     return;
@@ -156,7 +158,6 @@ void ShareIntake::Publish(const PublishShare& input, Session& session,
   share.payer = session.id;
   for (ChunkId chunk : input.chunks) {
     share.size += device.ledger.Find(chunk)->size;
-    holding.chunks.erase(chunk);
     device.ledger.Share(chunk);
   }
   holding.chunk_bytes -= share.size;

@@ -28,8 +28,8 @@ class ShareIntake {
   template <typename Input>
   Session* Admit(const Input& input, size_t* index);
   // "" when the session has all of these chunks, once each.
-  std::string ChunkFault(const PublishShare& input,
-                         const Holding& holding) const;
+  std::string ChunkFault(const PublishShare& input, const ChunkLedger& ledger,
+                         SessionId holder) const;
   // OK when it may be published.
   ShareAnswer Check(const PublishShare& input, const Session& session,
                     size_t index);

@@ -10,7 +10,7 @@ void FetchVictims(const State& state, size_t device,
   for (const VictimWalk::Candidate& c : candidates) Fetch(c.session());
   for (const VictimWalk::Candidate& c : candidates) {
     // What own() and bytes() look at stands at its beginning.
-    Fetch(c.session().holdings[device].chunks);
+    Fetch(c.session().holdings[device].chunk_bytes);
     Fetch(c.session().holdings[device].shared);
     Fetch(*c.session().job);
     if (c.buffer->slot.ok()) Fetch(*state.swap.Find(c.buffer->slot));

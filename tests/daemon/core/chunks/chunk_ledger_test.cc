@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
 namespace mets::core {
 namespace {
 
@@ -49,6 +53,37 @@ TEST_F(ChunkLedgerTest, ADescriptorIsSentOnceToEachSession) {
   ledger_.Reserve(id, 7);
   EXPECT_TRUE(ledger_.Grant(id, kB));
   ledger_.Release(id);
+}
+
+TEST_F(ChunkLedgerTest, ChunksAreReleasedTogetherOrNotAtAll) {
+  std::vector<ChunkId> own;
+  for (int i = 0; i < 3; ++i) {
+    own.push_back(Free(0));
+    ledger_.Reserve(own.back(), 5);
+    ledger_.Grant(own.back(), kA);
+  }
+  const ChunkId strange = Free(0);
+  ledger_.Reserve(strange, 6);
+  ledger_.Grant(strange, kB);
+  const ChunkId unused = Free(0);
+  const std::vector<std::vector<ChunkId>> bad = {
+      {own[2], own[0], own[2]}, {own[0], own[0]}, {own[1], strange},
+      {own[1], own[0], own[1]}, {own[0], unused}, {own[2], ChunkId(99)},
+      {own[0], own[1], own[0]}};
+  for (const std::vector<ChunkId>& ids : bad) {
+    EXPECT_EQ(ledger_.Release(ids, kA).status().message(),
+              absl::StrCat("released chunk ", ids.back().value(),
+                           ", which is not its own"));
+    EXPECT_EQ(ledger_.HeldBy(kA).size(), 3u);
+  }
+  const std::vector<ChunkId> all = {own[2], own[0], own[1]};
+  EXPECT_EQ(*ledger_.Release(all, kA), KiB(64) * 3);
+  EXPECT_TRUE(ledger_.HeldBy(kA).empty());
+  std::vector<ChunkId> free;
+  for (const Chunk* chunk : ledger_.Free(kDomain, 0)) free.push_back(chunk->id);
+  EXPECT_EQ(free, std::vector<ChunkId>({unused, own[2], own[0], own[1]}));
+  EXPECT_FALSE(ledger_.Release(all, kA).ok());
+  ledger_.Release(strange);
 }
 
 TEST_F(ChunkLedgerTest, AnUncertainDescriptorIsSentAgain) {
