@@ -204,6 +204,15 @@ bool ChunkLedger::Grant(ChunkId id, SessionId session) {
   return AddKnower(chunk, session);
 }
 
+void ChunkLedger::Regrant(ChunkId id, SessionId session) {
+  Chunk& chunk = Get(id, ChunkState::kFree);
+  METS_CHECK(chunk.KnownTo(session))
+      << "chunk " << id << " is not known to session " << session;
+  Move(chunk, ChunkState::kGranted);
+  chunk.holder = session;
+  Note(chunk);
+}
+
 bool ChunkLedger::AddKnower(Chunk& chunk, SessionId session) {
   for (Chunk::Knower& knower : chunk.knowers) {
     if (knower.session != session) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -47,7 +48,7 @@ struct Chunk {
   ChunkState state = ChunkState::kCreating;
   SessionId holder;      // kGranted: whose it is.
   uint64_t request = 0;  // kReserved, kCreating: for which request; 0: none.
-  std::vector<Knower> knowers;
+  absl::InlinedVector<Knower, 2> knowers;
   size_t place = 0;  // kFree: in its free list.
 
   bool KnownTo(SessionId session) const;
@@ -112,6 +113,8 @@ class ChunkLedger {
   // A reserved chunk becomes `session`'s. True when its descriptor must be
   // sent.
   bool Grant(ChunkId id, SessionId session);
+  // A free chunk becomes `session`'s again. REQUIRES: it is known to it.
+  void Regrant(ChunkId id, SessionId session);
   // A granted chunk is free again.
   void Release(ChunkId id);
   // The same of chunks of `holder`, in this order; returns their bytes.

@@ -1,9 +1,21 @@
 #include "daemon/core/chunks/lending.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace mets::core {
+
+void EndLoan(Holding& holding, std::vector<ChunkId> chunks) {
+  if (holding.lent.empty()) return;
+  std::sort(chunks.begin(), chunks.end());
+  const auto ended = [&](ChunkId chunk) {
+    return std::binary_search(chunks.begin(), chunks.end(), chunk);
+  };
+  holding.lent.erase(
+      std::remove_if(holding.lent.begin(), holding.lent.end(), ended),
+      holding.lent.end());
+}
 
 void RegrantLent(State& state, size_t index, Session& session) {
   Device& device = state.devices[index];
@@ -27,12 +39,11 @@ void RegrantLent(State& state, size_t index, Session& session) {
       rest.push_back(id);
       continue;
     }
-    device.ledger.Reserve(id, 0);
-    device.ledger.Grant(id, session.id);
+    device.ledger.Regrant(id, session.id);
     granted += chunk->size;
     regrant.chunks.push_back(id);
   }
-  holding.lent = {rest.begin(), rest.end()};
+  holding.lent = std::move(rest);
   if (regrant.chunks.empty()) return;
   holding.chunk_bytes += granted;
   holding.cached += granted;

@@ -3,6 +3,7 @@
 #define METS_DAEMON_CORE_CHUNKS_LENDING_H_
 
 #include <cstddef>
+#include <vector>
 
 #include "daemon/core/state.h"
 
@@ -14,6 +15,9 @@ namespace mets::core {
 // mapped in the process, where they become usable again by one message. (Inside
 // a domain, that is: who gets a chunk in another domain gets it only once it
 // has been unmapped and destroyed; see Retirement.) Holding::lent has them.
+
+// The session has been granted `chunks`: they are not lent any more.
+void EndLoan(Holding& holding, std::vector<ChunkId> chunks);
 
 // Grants the session what it has lent and nobody uses, as far as its job's
 // limit allows; nothing while requests wait for memory. For when its turn

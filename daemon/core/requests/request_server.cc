@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "daemon/core/chunks/lending.h"
 #include "daemon/core/costs/report_costs.h"
 #include "daemon/core/events/notes.h"
 #include "daemon/core/reports/denial_text.h"
@@ -217,10 +218,10 @@ void RequestServer::Grant(size_t index, Request& request) {
     if (device.ledger.Grant(id, request.session)) {
       grant.new_to_session.push_back(chunk);
     }
-    holding.lent.erase(id);
     holding.chunk_bytes += chunk.size;
     session.job->devices[index].pending -= chunk.size;
   }
+  EndLoan(holding, request.chunks);
   if (request.waited && state_.now - request.arrived >= kShortWait) {
     NoteRequest(state_, EventKind::kGranted, *session.job, index, request);
   }

@@ -70,7 +70,8 @@ void ReportIntake::OnRelease(const Release& input) {
     if (order->kind == OrderKind::kTrim) holding.cached -= released;
   }
   if (input.lent) {
-    holding.lent.insert(input.chunks.begin(), input.chunks.end());
+    holding.lent.insert(holding.lent.end(), input.chunks.begin(),
+                        input.chunks.end());
     holding.cached -= released;
   }
   holding.cached = Clamp(holding.cached, holding.own());

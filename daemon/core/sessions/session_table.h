@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
@@ -37,13 +36,13 @@ struct Holding {
   // It is gated, its gate is closed, nothing of it runs, and a thread waits
   // there: what is held may leave. State::RefreshVictims follows each change.
   bool waits_at_gate = false;
-  Bytes chunk_bytes;              // The ledger knows which chunks they are.
-  absl::btree_set<ChunkId> lent;  // See lending.h. Some may be gone since.
-  Bytes orphan;                   // In chunks of earlier epochs.
-  Bytes shared;                   // In shares for which it pays.
-  Bytes orphan_swap;              // In extents of earlier epochs.
-  Bytes cached;                   // Reported; never more than own().
-  Bytes pinned;                   // Reported.
+  Bytes chunk_bytes;          // The ledger knows which chunks they are.
+  std::vector<ChunkId> lent;  // See lending.h. Some may be gone since.
+  Bytes orphan;               // In chunks of earlier epochs.
+  Bytes shared;               // In shares for which it pays.
+  Bytes orphan_swap;          // In extents of earlier epochs.
+  Bytes cached;               // Reported; never more than own().
+  Bytes pinned;               // Reported.
   Totals totals;
   absl::Time told_totals = absl::InfinitePast();  // When, for the last time.
   double carried = 0;  // Bytes that it may have moved and not told yet.

@@ -86,6 +86,22 @@ TEST_F(ChunkLedgerTest, ChunksAreReleasedTogetherOrNotAtAll) {
   ledger_.Release(strange);
 }
 
+TEST_F(ChunkLedgerTest, AFreeChunkIsRegrantedToWhoKnowsItOnly) {
+  const ChunkId id = Free(0);
+  const ChunkId other = Free(0);
+  EXPECT_DEATH(ledger_.Regrant(id, kA), "METS_CHECK");
+  ledger_.Reserve(id, 5);
+  ledger_.Grant(id, kA);
+  EXPECT_DEATH(ledger_.Regrant(id, kA), "METS_CHECK");
+  ledger_.Release(id);
+  ledger_.Regrant(id, kA);
+  EXPECT_EQ(ledger_.Find(id)->state, ChunkState::kGranted);
+  EXPECT_EQ(ledger_.FindHeld(id, kA), ledger_.Find(id));
+  EXPECT_EQ(ledger_.FindHeld(id, kB), nullptr);
+  EXPECT_EQ(ledger_.Free(kDomain, 0)[0]->id, other);
+  ledger_.Release(id);
+}
+
 TEST_F(ChunkLedgerTest, AnUncertainDescriptorIsSentAgain) {
   const ChunkId id = Free(0);
   ledger_.Reserve(id, 5);
