@@ -57,6 +57,7 @@ void SwapSpace::FreeSlot(Buffer& buffer) {
 
 void SwapSpace::Introduce(const Slot& slot, Session& session,
                           std::vector<ExtentRef>* extents) {
+  if (HasAll(session)) return;
   for (const SlotPiece& piece : slot.pieces) {
     Introduce(piece.extent, state_.swap.FindExtent(piece.extent)->space.size(),
               session, extents);
@@ -65,8 +66,8 @@ void SwapSpace::Introduce(const Slot& slot, Session& session,
 
 void SwapSpace::IntroduceAll(Session& session,
                              std::vector<ExtentRef>* extents) {
-  const uint64_t ready = state_.swap.ready_count();
-  if (std::exchange(session.extents_seen, ready) == ready) return;
+  if (HasAll(session)) return;
+  session.extents_seen = state_.swap.ready_count();
   for (const auto& [id, extent] : state_.swap.extents()) {
     if (extent.domain != session.domain ||
         extent.state != ExtentState::kReady) {
@@ -74,6 +75,10 @@ void SwapSpace::IntroduceAll(Session& session,
     }
     Introduce(id, extent.space.size(), session, extents);
   }
+}
+
+bool SwapSpace::HasAll(const Session& session) const {
+  return session.extents_seen == state_.swap.ready_count();
 }
 
 void SwapSpace::Introduce(ExtentId extent, Bytes size, Session& session,

@@ -59,6 +59,8 @@ class SwapSpace {
   void OnExtentCreated(const ExtentCreated& input);
 
  private:
+  // Whether the session has got all that there are.
+  bool HasAll(const Session& session) const;
   void Introduce(ExtentId extent, Bytes size, Session& session,
                  std::vector<ExtentRef>* extents);
   bool MayReclaim(DomainId domain) const;

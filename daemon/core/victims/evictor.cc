@@ -49,6 +49,7 @@ Bytes Evictor::Evict(const ReclaimGoal& goal) {
             [](const Share& a, const Share& b) {
               return a.session->id < b.session->id;
             });
+  state_.actions.reserve(state_.actions.size() + round.shares.size());
   for (Share& share : round.shares) Issue(goal, share);
   GrowSwap(goal, round);
   NoteObstacle(goal, round);
@@ -60,6 +61,7 @@ void Evictor::Gather(const ReclaimGoal& goal, VictimWalk* walk, Round* round) {
     if (round->chosen >= goal.bytes && !round->only_spares) {
       round->only_spares = true;
       std::vector<SessionId> sessions;
+      sessions.reserve(round->shares.size());
       for (const Share& share : round->shares) {
         sessions.push_back(share.session->id);
       }

@@ -54,7 +54,7 @@ class Evictor {
     Bytes spare;
     size_t spares = 0;
     // Few, like `takable`: looked through, they cost less than maps.
-    absl::InlinedVector<Share, 4> shares;
+    absl::InlinedVector<Share, 16> shares;
     // Domains that lack swap space, that of the best candidate first.
     std::vector<SwapWish> postponed;
     // Sizes for which domains had no slot.
