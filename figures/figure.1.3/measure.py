@@ -1,7 +1,8 @@
 """Runs the benchmark of decisions; writes data/decisions.csv and meta.json.
 
-Several runs, since others on the machine disturb: plot.py takes each point's
-best. What one read from memory costs meanwhile is in meta.json.
+Several runs, since others on the machine disturb. All make the same decisions:
+the rows of run "best" are those of each decision's best time. What one read from
+memory costs meanwhile is in meta.json.
 """
 
 import csv
@@ -12,11 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import common
 
 DECISIONS = 400
-RUNS = 2
+RUNS = 3
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = re.compile(
     r"VictimsForOneRequest/(\w+)/sessions:(\d+)/buffers:(\d+)/")
@@ -36,12 +38,17 @@ def command(build):
 
 
 def run(words, number):
-    """The rows of one run, and nanoseconds for one read from memory."""
-    # Huge pages as in metsd's unit.
-    environment = dict(os.environ, METS_BENCH_DECISIONS=str(DECISIONS),
-                       GLIBC_TUNABLES="glibc.malloc.hugetlb=1")
-    text = subprocess.run(words, env=environment, stdout=subprocess.PIPE,
-                          text=True, check=True).stdout
+    """The rows of one run, seconds of decisions by case, sessions and buffers,
+    and nanoseconds for one read from memory."""
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
+        # Huge pages as in metsd's unit.
+        environment = dict(os.environ, METS_BENCH_DECISIONS=str(DECISIONS),
+                           METS_BENCH_TIMES=file.name,
+                           GLIBC_TUNABLES="glibc.malloc.hugetlb=1")
+        text = subprocess.run(words, env=environment, stdout=subprocess.PIPE,
+                              text=True, check=True).stdout
+        times = {tuple(row[:3]): list(map(float, row[3:]))
+                 for row in csv.reader(file)}
     rows, read_ns = [], 0.0
     for row in json.loads(text)["benchmarks"]:
         match = NAME.match(row["name"])
@@ -52,23 +59,34 @@ def run(words, number):
         rows.append({"run": number, "case": case, "sessions": sessions,
                      "buffers": buffers, "p50_us": row["p50_us"],
                      "p99_us": row["p99_us"], "victims": row["victims"]})
-    return rows, read_ns
+    return rows, times, read_ns
+
+
+def best(rows, runs):
+    """The rows of one run again, with each decision's best time in `runs`."""
+    for row in rows:
+        key = row["case"], row["sessions"], row["buffers"]
+        times = sorted(map(min, *(run[key] for run in runs)))
+        yield {**row, "run": "best", "p50_us": 1e6 * times[len(times) // 2],
+               "p99_us": 1e6 * times[len(times) * 99 // 100]}
 
 
 def main():
     words = command(sys.argv[1])
     data = HERE / "data"
     data.mkdir(exist_ok=True)
-    read_ns = []
+    read_ns, runs = [], []
     with open(data / "decisions.csv", "w", newline="",
               encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         for number in range(1, RUNS + 1):
-            rows, one_read = run(words, number)
+            rows, times, one_read = run(words, number)
             writer.writerows(rows)
+            runs.append(times)
             read_ns.append(one_read)
             print("run", number, "of", RUNS, flush=True)
+        writer.writerows(best(rows, runs))
     common.write_meta(data / "meta.json", "reproduce.sh --measure",
                       decisions=DECISIONS, read_from_memory_ns=read_ns,
                       real_time_priority=words[0] == "chrt")

@@ -1,4 +1,5 @@
-"""Plots data/decisions.csv: time of a decision against buffers, best runs."""
+"""Plots data/decisions.csv: time of a decision against buffers, each
+decision's best."""
 
 import collections
 import csv
@@ -17,10 +18,10 @@ def read():
     curves = collections.defaultdict(lambda: collections.defaultdict(dict))
     with open(HERE / "data/decisions.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            curve = curves[row["case"]][int(row["sessions"])]
-            new = (float(row["p50_us"]), float(row["p99_us"]))
-            old = curve.get(int(row["buffers"]), new)
-            curve[int(row["buffers"])] = tuple(map(min, old, new))
+            if row["run"] == "best":
+                curves[row["case"]][int(row["sessions"])][
+                    int(row["buffers"])] = (float(row["p50_us"]),
+                                            float(row["p99_us"]))
     return curves
 
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -199,6 +200,18 @@ int Decisions() {
   return text == nullptr ? 50 : std::max(1, std::atoi(text));
 }
 
+// METS_BENCH_TIMES: a file to which each size adds a line, its name and the
+// seconds of its decisions. They are the same decisions each time.
+void SaveTimes(const std::string& name, const benchmark::State& state,
+               const std::vector<double>& times) {
+  const char* path = std::getenv("METS_BENCH_TIMES");
+  if (path == nullptr) return;
+  std::ofstream file(path, std::ios::app);
+  file << name << "," << state.range(0) << "," << state.range(1);
+  for (double time : times) file << "," << time;
+  file << "\n";
+}
+
 // Arguments: sessions, buffers of each.
 void VictimsForOneRequest(benchmark::State& state, const std::string& policy,
                           bool idle) {
@@ -216,6 +229,7 @@ void VictimsForOneRequest(benchmark::State& state, const std::string& policy,
     times.push_back(contention.Decide());
     state.SetIterationTime(times.back());
   }
+  SaveTimes(idle ? policy + "_idle" : policy, state, times);
   std::sort(times.begin(), times.end());
   const auto at = [&](double part) {
     return 1e6 * times[std::min(times.size() - 1,
