@@ -145,8 +145,9 @@ class Hostile(unittest.TestCase):
         sockets = [folder / f"{name}.sock" for name in ("fd", "session", "admin")]
         log = open(folder / "metsd.log")  # It goes, too.
         self.addCleanup(log.close)
-        for remove in (*(path.unlink for path in sockets),
-                       lambda: shutil.rmtree(folder)):
+        # At once: metsd may put the first socket back before the last has gone.
+        for remove in (*(path.unlink for path in sockets), lambda:
+                       shutil.rmtree(folder.rename(f"{folder}-removed"))):
             remove()
             harness.wait_for(lambda: all(map(pathlib.Path.exists, sockets)), 10,
                              "they are there again")
