@@ -37,6 +37,7 @@ class Daemon:
         self._dir = tempfile.TemporaryDirectory(prefix="mets-")
         self.run_dir = self._dir.name
         self.process = None
+        self._jobs = []
 
     def __enter__(self):
         self.start()
@@ -46,6 +47,10 @@ class Daemon:
         if self.process.poll() is None:
             self.process.terminate()
             self.process.wait(timeout=20)
+        for job in self._jobs:  # Of a test that has failed.
+            if job.poll() is None:
+                job.kill()
+                job.wait()
         self._dir.cleanup()
 
     def start(self):
@@ -112,6 +117,7 @@ class Daemon:
             stdin=subprocess.PIPE, text=True,
             stdout=(output := tempfile.TemporaryFile("w+")), stderr=output)
         process.output = output
+        self._jobs.append(process)
         return process
 
 

@@ -115,7 +115,7 @@ class Cost(unittest.TestCase):
     theirs; others may use the machine and its host, so that the best of many counts."""
 
     ENOUGH, MOST = 30, 300  # Attempts, if the best is good, and if not.
-    SCRAPE, STATUS = 0.030, 0.060  # Seconds.
+    SCRAPE, STATUS = 0.020, 0.050  # Seconds.
 
     def test_scrape_and_status_of_64_jobs(self):
         others = ["host1", "host2", "host3"]
