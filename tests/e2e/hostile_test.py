@@ -145,9 +145,12 @@ class Hostile(unittest.TestCase):
         sockets = [folder / f"{name}.sock" for name in ("fd", "session", "admin")]
         log = open(folder / "metsd.log")  # It goes, too.
         self.addCleanup(log.close)
-        # At once: metsd may put the first socket back before the last has gone.
-        for remove in (*(path.unlink for path in sockets), lambda:
-                       shutil.rmtree(folder.rename(f"{folder}-removed"))):
+
+        def remove_folder():
+            # At once: metsd may put the first socket back before the last goes.
+            shutil.rmtree(folder.rename(f"{folder}-removed"))
+
+        for remove in (*(path.unlink for path in sockets), remove_folder):
             remove()
             harness.wait_for(lambda: all(map(pathlib.Path.exists, sockets)), 10,
                              "they are there again")

@@ -55,7 +55,7 @@ class DecisionLog : public core::EventLog {
     Bytes bytes;
     std::deque<Entry> entries;
   };
-  // How many more events of a job are kept now.
+  // Whether one more event of its job is kept now.
   bool Allowed(const core::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Keep(core::Event event, Ring* ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
