@@ -120,7 +120,7 @@ Bytes TurnScheduler::WorkingSet(size_t index, const TurnParty& party) const {
   const bool live = device.mode != SharingMode::kFree ||
                     device.several_classes || party.processes() > 1 ||
                     device.thrash.thrashing();
-  return live ? part.Limited(part.live()) : part.resident();
+  return live ? part.peak() : part.resident();
 }
 
 Bytes TurnScheduler::Persistent(size_t device) const {

@@ -6,7 +6,10 @@
 namespace mets::core {
 namespace {
 
-Bytes LiveOf(const TurnMember& m) { return m.facts.resident + m.facts.swapped; }
+// Longer than most steps take, also in turns.
+constexpr absl::Duration kLately = absl::Seconds(5);
+
+Bytes LiveOf(const TurnMember& m) { return m.live(); }
 
 template <typename Value>
 Bytes Sum(const TurnPart& part, Value value) {
@@ -16,6 +19,15 @@ Bytes Sum(const TurnPart& part, Value value) {
 }
 
 }  // namespace
+
+void TurnMember::NoteLive(absl::Time now) {
+  if (now >= window + kLately) {
+    most_live_before = now < window + 2 * kLately ? most_live : live();
+    most_live = Bytes();
+    window = now;
+  }
+  most_live = std::max(most_live, live());
+}
 
 bool TurnPart::used() const {
   return has_turn || std::any_of(members.begin(), members.end(), [](auto& m) {
@@ -54,8 +66,9 @@ Bytes TurnPart::moved() const {
 }
 
 Bytes TurnPart::peak() const {
-  return Limited(Sum(
-      *this, [](const TurnMember& m) { return m.known ? m.peak : LiveOf(m); }));
+  return Limited(Sum(*this, [](const TurnMember& m) {
+    return m.known ? m.peak : m.lately();
+  }));
 }
 
 Bytes TurnPart::persistent() const {

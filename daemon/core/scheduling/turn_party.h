@@ -45,6 +45,16 @@ struct TurnMember {
   bool wants = false;       // An op of it waits since then.
   absl::Duration computed;  // In the turn that is ending.
   absl::Duration stalled;   // Likewise.
+  // The most that was live in this window of kLately and in the one before.
+  Bytes most_live, most_live_before;
+  absl::Time window = absl::InfinitePast();  // When it began.
+
+  Bytes live() const { return facts.resident + facts.swapped; }
+  // The most that was live in the last seconds: within a step whose need is not
+  // known, what is live now says little.
+  Bytes lately() const { return std::max(most_live, most_live_before); }
+  // To be called with all new facts.
+  void NoteLive(absl::Time now);
 };
 
 // Its processes on one device, and what they need there.
@@ -67,8 +77,9 @@ struct TurnPart {
   Bytes resident() const;
   Bytes swapped() const;
   Bytes moved() const;
-  Bytes peak() const;        // live() when it is not known; within the limit.
-  Bytes persistent() const;  // Likewise.
+  // Within the limit. Where it is not known, what was live lately...
+  Bytes peak() const;
+  Bytes persistent() const;  // ...and what is now.
   Bytes Limited(Bytes bytes) const {
     return limit.is_zero() ? bytes : std::min(bytes, limit);
   }

@@ -63,6 +63,7 @@ void TurnScheduler::Join(const TurnFacts& facts) {
   const bool joins = part.members.count(facts.session) == 0;
   TurnMember& member = part.members[facts.session];
   member.facts = facts;
+  member.NoteLive(now_);
   const bool was_paused = party.paused;
   if (facts.paused != was_paused) SetPaused(facts.job, party, facts.paused);
   if (!joins || (facts.paused && !was_paused)) return;

@@ -101,7 +101,28 @@ TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
   b.swapped = Bytes();
   a.swapped = Bytes();
   a.spec.peak = MiB(500);
-  jobs.Run(absl::Seconds(3));
+  jobs.Run(absl::Seconds(12));
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
+}
+
+// What is live changes within a step: at its end both would fit.
+TEST(SharingModeTest, AStepThatIsNotKnownNeedsWhatItHadLately) {
+  FakeJobs jobs(SmallDevice());
+  jobs.Add(Spec("a", 600, 550));
+  FakeJobSpec spec = Spec("b", 700, 0);
+  spec.known = false;
+  FakeJobs::Job& b = jobs.Add(spec);
+  jobs.Run(absl::Seconds(2));
+  ASSERT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+  jobs.TakeMostComputing();
+  for (int i = 0; i < 20; ++i) {
+    b.spec.peak = MiB(i % 4 == 3 ? 700 : 100);
+    jobs.Run(absl::Milliseconds(500));
+    EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+  }
+  EXPECT_EQ(jobs.TakeMostComputing(), 1u);
+  b.spec.peak = MiB(100);
+  jobs.Run(absl::Seconds(12));
   EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
