@@ -45,6 +45,25 @@ y = make(2) + x
 print(np.array_equal(np.asarray(view), x.numpy()))
 """
 
+FEEDS_WHAT_IT_GOT = """
+import tempfile
+import numpy as np, tensorflow as tf
+v1 = tf.compat.v1
+with tf.Graph().as_default():
+    x = v1.placeholder(tf.float32, [512, 512])
+    y = tf.tanh(x) + 0.1
+    with v1.Session() as session:
+        got = [np.ones([512, 512], np.float32)]
+        for _ in range(3):
+            got.append(session.run(y, {x: got[-1]}))
+# The kernel reads them where they are.
+with tempfile.TemporaryFile() as file:
+    for array in got:
+        array.tofile(file)
+    file.seek(0)
+    print(file.read() == b"".join(array.tobytes() for array in got))
+"""
+
 LOOKS_AT_TOO_MUCH = """
 import tensorflow as tf
 weights = [tf.Variable(tf.ones([512, 512])) for _ in range(12)]
@@ -196,6 +215,13 @@ class Accesses(unittest.TestCase):
         self.assertIn("and 1 accesses were missed", text)
         self.assertRegex(text, "1 missed: read of a buffer of 1 MiB, in no op "
                          "of thread '.*', last used by AddV2")
+
+    def test_arrays_that_are_fed_again_stay_where_they_are(self):
+        with harness.Daemon(POOL) as daemon:
+            text = run(daemon, "feeds", pythons[0], FEEDS_WHAT_IT_GOT,
+                       **{PHANTOM: "4KiB"})
+        self.assertIn("True\n", text)
+        self.assertIn("and 0 accesses were missed", text)
 
     def test_what_cannot_be_brought_back_to_be_looked_at_is_an_error(self):
         with harness.Daemon(POOL) as daemon:

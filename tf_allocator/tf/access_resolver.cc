@@ -178,7 +178,8 @@ void* BufferOf(const DeviceMemory& memory, const Tensor& tensor) {
 }
 
 bool MayMove(const Tensor& tensor) {
-  return tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
+  return tensorflow::DataTypeCanUseMemcpy(tensor.dtype()) &&
+         RootOf(*DMAHelper::buffer(&tensor))->OwnsMemory();
 }
 
 void SettleVariables(DeviceMemory* memory, const AccessList& accesses,
@@ -194,12 +195,14 @@ void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
     if (value.tensor == nullptr || value.is_ref()) continue;
     void* buffer = BufferOf(*memory, *value.tensor);
     if (buffer == nullptr) continue;
-    const DeviceMemory::Reason reason = {TypeOf(context), "may keep its input"};
     if (!MayMove(*value.tensor)) {
-      FailUnless(memory->HoldForGood(buffer, reason), *memory, context);
+      FailUnless(memory->HoldForGood(
+                     buffer, {TypeOf(context), "input that must not move"}),
+                 *memory, context);
     } else if (kept) {
-      FailUnless(HoldWhileKept(memory, *value.tensor, reason), *memory,
-                 context);
+      FailUnless(HoldWhileKept(memory, *value.tensor,
+                               {TypeOf(context), "may keep its input"}),
+                 *memory, context);
     } else {
       memory->MakeMovable(buffer, context->step_id());
     }

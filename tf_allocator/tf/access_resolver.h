@@ -46,7 +46,9 @@ uint64_t InputSignature(tensorflow::OpKernelContext* context);
 void* BufferOf(const DeviceMemory& memory, const tensorflow::Tensor& tensor);
 
 // Whether METS may move the tensor's bytes while nobody uses them: not where
-// they have constructors (strings, variants, resource handles).
+// they have constructors (strings, variants, resource handles), nor where they
+// are of an array that a program has got from TensorFlow and passes to it again.
+// REQUIRES: the tensor has a buffer.
 bool MayMove(const tensorflow::Tensor& tensor);
 
 // Makes the variables among `accesses` movable that were held until an op names
@@ -55,7 +57,7 @@ void SettleVariables(DeviceMemory* memory, const AccessList& accesses,
                      int64_t step);
 
 // Makes the inputs that are held until an op names them movable, and holds for
-// good those whose type forbids moving. `kept`: holds the others while the op
+// good those that may not move. `kept`: holds the others while the op
 // keeps them. This and what else holds sets the op's status where METS has no
 // memory to bring back what is to be held.
 void SettleInputs(DeviceMemory* memory, tensorflow::OpKernelContext* context,
