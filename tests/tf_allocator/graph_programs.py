@@ -3,8 +3,11 @@
 Each returns what its digest is made of.
 """
 
+import concurrent.futures
+
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import collective_ops
 
 WIDTH = 512
 
@@ -263,8 +266,23 @@ def tables_and_optionals():
     return [rows.to_tensor(), *weights]
 
 
+def collectives():
+    """Two devices add up, and gather, what each has."""
+    def on(i):
+        @tf.function
+        def run(x):
+            with tf.device(f"CPU:{i}"):
+                return (collective_ops.all_reduce(x, 2, 1, 1, "Add", "Id", [0]),
+                        collective_ops.all_gather(x * 2.0, 2, 1, 2))
+
+        return run(normal([256, 256], i))
+
+    with concurrent.futures.ThreadPoolExecutor() as at_once:
+        return list(at_once.map(on, range(2)))
+
+
 # Those with tensors of a MiB and more.
 LARGE = [graph, while_loop, xla, recomputed_gradients, session_training,
          tables_and_optionals]
 SMALL = [eager, constants, tensor_array_v1, sparse, data, strings_and_ragged,
-         views]
+         views, collectives]

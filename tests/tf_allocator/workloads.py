@@ -83,6 +83,9 @@ def main():
     tf.config.experimental.enable_op_determinism()
     tf.config.threading.set_intra_op_parallelism_threads(2)
     tf.config.threading.set_inter_op_parallelism_threads(2)
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2)
     programs = {program.__name__: program for program in ALL}
     if sys.argv[1:] == ["--ask"]:
         tf.zeros([])  # Connects.

@@ -69,8 +69,10 @@ class DeviceMemory {
   }
 
   // The buffer at `address` (as allocated) is named by an op of `step`: makes
-  // it movable if it was only waiting for that.
+  // it movable if it was only waiting for that. While a collective op runs,
+  // nothing: its kernels name what it still uses.
   void MakeMovable(void* address, int64_t step) {
+    if (collectives_.load(std::memory_order_relaxed) != 0) return;
     held_.Named(address, step, [&] { Release(address); });
   }
 
@@ -80,6 +82,9 @@ class DeviceMemory {
   void NotKept(void* address, const void* owner, const Alone& alone) {
     held_.NotKept(address, owner, alone, [&] { Release(address); });
   }
+
+  void CollectiveBegins() { ++collectives_; }
+  void CollectiveEnds() { --collectives_; }
 
   // Why a buffer is held: the type of the op, and what it did.
   struct Reason {
@@ -152,6 +157,7 @@ class DeviceMemory {
   std::atomic<bool> forked_{false};
   std::atomic<bool> said_{false};
   std::atomic<bool> hold_all_{false};
+  std::atomic<int> collectives_{0};  // That are running.
   const bool shows_held_;
   std::mutex shown_mutex_;
   std::set<std::string> shown_;

@@ -111,7 +111,6 @@ constexpr std::string_view kKeepPrefixes[] = {
     "Accumulator",
     "Anonymous",
     "Barrier",
-    "Collective",
     "Iterator",
     "LookupTable",
     "InitializeTable",
@@ -150,10 +149,14 @@ bool Has(const std::string_view (&list)[n], std::string_view type) {
   return std::binary_search(std::begin(list), std::end(list), type);
 }
 
+bool HasPrefix(std::string_view type, std::string_view prefix) {
+  return type.substr(0, prefix.size()) == prefix;
+}
+
 bool KeepsByName(std::string_view type) {
   if (Has(kKeepTypes, type)) return true;
   for (std::string_view prefix : kKeepPrefixes) {
-    if (type.substr(0, prefix.size()) == prefix) return true;
+    if (HasPrefix(type, prefix)) return true;
   }
   return type.find("Dataset") != std::string_view::npos ||
          type.find("FromTensorsMap") != std::string_view::npos ||
@@ -166,6 +169,7 @@ OpKind KindOfOp(std::string_view type) {
   if (type == "ReadVariableOp") return OpKind::kReadVariable;
   if (type == "_Retval" || type == "_DeviceRetval") return OpKind::kReturn;
   if (Has(kPassTypes, type)) return OpKind::kPass;
+  if (HasPrefix(type, "Collective")) return OpKind::kCollect;
   return KeepsByName(type) ? OpKind::kKeep : OpKind::kCompute;
 }
 

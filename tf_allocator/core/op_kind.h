@@ -17,6 +17,9 @@ enum class OpKind {
   // an op's (queues, tensor lists, datasets, Python functions): what it takes
   // in is held, and it is no op for METS.
   kKeep,
+  // The same of a collective op, which runs kernels of its own on what it uses:
+  // that these name it does not say that it needs no more holding.
+  kCollect,
   // Hands on what a graph returns: a pass, too.
   kReturn,
   // ReadVariableOp: a pass in graphs; a read when Python may look next.

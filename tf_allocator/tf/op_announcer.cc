@@ -64,7 +64,9 @@ OpAnnouncer::How OpAnnouncer::Resolve(const KernelState& state,
   if (state.kind == OpKind::kReturn) {
     return looks_ ? How::kReturn : How::kPlain;
   }
-  if (state.kind == OpKind::kKeep) return How::kKeep;
+  if (state.kind == OpKind::kKeep || state.kind == OpKind::kCollect) {
+    return How::kKeep;
+  }
   // In a graph, reading a variable only hands on its tensor.
   if (state.kind == OpKind::kReadVariable &&
       context->params()->call_frame != nullptr && !ReadingCopies(context)) {

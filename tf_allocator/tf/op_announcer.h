@@ -76,8 +76,11 @@ class OpAnnouncer {
     if (how != How::kOp) {
       SettleInputs(memory_, context, /*kept=*/true);
       if (!context->status().ok()) return done();
-      return run([this, context, done = std::move(done)] {
+      const bool collects = state->kind == OpKind::kCollect;
+      if (collects) memory_->CollectiveBegins();
+      return run([this, context, collects, done = std::move(done)] {
         SettleKeptOutputs(memory_, context);
+        if (collects) memory_->CollectiveEnds();
         done();
       });
     }

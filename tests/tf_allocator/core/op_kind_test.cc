@@ -28,9 +28,13 @@ TEST(OpKindTest, OpsThatKeepTensorsAreFoundByNameAndFamily) {
   for (const char* type :
        {"QueueEnqueueV2", "TensorArrayWriteV3", "IteratorGetNext",
         "TensorSliceDataset", "EagerPyFunc", "Batch", "StackPushV2",
-        "CollectiveReduceV2", "TakeManySparseFromTensorsMap"}) {
+        "TakeManySparseFromTensorsMap"}) {
     EXPECT_EQ(KindOfOp(type), OpKind::kKeep) << type;
   }
+}
+
+TEST(OpKindTest, CollectivesAreAKindOfTheirOwn) {
+  EXPECT_EQ(KindOfOp("CollectiveReduceV2"), OpKind::kCollect);
 }
 
 TEST(OpKindTest, VariablesAreReadWrittenOrReplaced) {
