@@ -20,8 +20,8 @@ std::vector<ChunkHandle> HandlesOf(const ChunkSet& chunks) {
   return handles;
 }
 
-bool PlanExact(const std::map<int64_t, int64_t>& available, Bytes size,
-               std::map<int64_t, int64_t>* take) {
+bool PlanExact(const ChunkCounts& available, Bytes size,
+               ChunkCounts* take) {
   int64_t left = size.count();
   for (auto it = available.rbegin(); it != available.rend() && left > 0; ++it) {
     const int64_t n = std::min(it->second, left / it->first);
@@ -32,8 +32,8 @@ bool PlanExact(const std::map<int64_t, int64_t>& available, Bytes size,
   return left == 0;
 }
 
-bool PlanUpTo(const std::map<int64_t, int64_t>& available, Bytes size,
-              Bytes most, std::map<int64_t, int64_t>* take) {
+bool PlanUpTo(const ChunkCounts& available, Bytes size,
+              Bytes most, ChunkCounts* take) {
   if (PlanExact(available, size, take)) return true;
   int64_t left = size.count();
   for (const auto& [chunk, count] : *take) left -= chunk * count;
@@ -47,7 +47,7 @@ bool PlanUpTo(const std::map<int64_t, int64_t>& available, Bytes size,
 }
 
 bool SplitExact(Bytes size, ChunkSet* from, ChunkSet* to) {
-  std::map<int64_t, int64_t> available, take;
+  ChunkCounts available, take;
   for (const Chunk* chunk : *from) ++available[chunk->size.count()];
   if (!PlanExact(available, size, &take)) return false;
   ChunkSet rest;
@@ -121,8 +121,8 @@ void ChunkStore::TakeIdle(Chunk* chunk) {
   PopIdle(&list);
 }
 
-std::map<int64_t, int64_t> ChunkStore::IdleCounts() const {
-  std::map<int64_t, int64_t> counts;
+ChunkCounts ChunkStore::IdleCounts() const {
+  ChunkCounts counts;
   for (const auto& [size, list] : idle_) {
     if (!list.empty()) counts[size] = list.size();
   }
@@ -131,7 +131,7 @@ std::map<int64_t, int64_t> ChunkStore::IdleCounts() const {
 
 bool ChunkStore::TakeUpTo(Bytes size, Bytes most, ChunkSet* out) {
   if (idle_bytes_ < size) return false;
-  std::map<int64_t, int64_t> take;
+  ChunkCounts take;
   if (!PlanUpTo(IdleCounts(), size, most, &take)) return false;
   for (auto it = take.rbegin(); it != take.rend(); ++it) {
     ChunkSet& list = idle_[it->first];

@@ -40,6 +40,7 @@ struct Chunk {
   Buffer* lent_in = nullptr;
 };
 using ChunkSet = std::vector<Chunk*>;
+using ChunkCounts = std::map<int64_t, int64_t>;  // By size.
 
 Bytes TotalSize(const ChunkSet& chunks);
 std::vector<ChunkHandle> HandlesOf(const ChunkSet& chunks);
@@ -63,7 +64,7 @@ class ChunkStore {
   Bytes idle_bytes() const { return idle_bytes_; }
 
   void AddIdle(const ChunkSet& chunks);
-  std::map<int64_t, int64_t> IdleCounts() const;  // By size.
+  ChunkCounts IdleCounts() const;
   // Idle chunks that fill exactly `size`, largest first; false changes nothing.
   bool TakeExact(Bytes size, ChunkSet* out) {
     return TakeUpTo(size, size, out);
@@ -95,12 +96,12 @@ class ChunkStore {
 
 // Picks, from chunks counted by size, those that fill `size` exactly. `take`
 // gets how many of each. Sizes divide one another.
-bool PlanExact(const std::map<int64_t, int64_t>& available, Bytes size,
-               std::map<int64_t, int64_t>* take);
+bool PlanExact(const ChunkCounts& available, Bytes size,
+               ChunkCounts* take);
 
 // The same, or, where none do, with one chunk more, to `most` at most.
-bool PlanUpTo(const std::map<int64_t, int64_t>& available, Bytes size,
-              Bytes most, std::map<int64_t, int64_t>* take);
+bool PlanUpTo(const ChunkCounts& available, Bytes size,
+              Bytes most, ChunkCounts* take);
 
 // Moves chunks that fill exactly `size` from one set to another; false changes
 // nothing.

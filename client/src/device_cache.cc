@@ -17,6 +17,9 @@ bool IsFree(const Chunk& chunk) {
          (chunk.idle || (chunk.range != nullptr && chunk.range->cached));
 }
 
+// More would take longer to map than it takes to find others.
+int64_t FewPieces(Bytes size) { return 4 + size / MiB(32); }
+
 }  // namespace
 
 bool Device::KnowsChunk(uint64_t id) {
@@ -167,25 +170,43 @@ bool Device::PickDismantled(const std::vector<Bytes>& sizes, Fill fill,
   Bytes need;
   for (Bytes size : sizes) need += size;
   if (chunks_.idle_bytes() + cache_.bytes() < need) return false;
-  std::map<int64_t, int64_t> available = chunks_.IdleCounts();
+  ChunkCounts available = chunks_.IdleCounts();
   Bytes have = chunks_.idle_bytes();
-  Buffer* next = cache_.oldest();
-  for (;;) {
-    if (have >= need && (next == nullptr || !keeps_mappings_)) {
-      std::map<int64_t, int64_t> left = available;
-      bool fits = true;
-      for (size_t i = 0; i < sizes.size() && fits; ++i) {
-        std::map<int64_t, int64_t> take;
-        fits = PlanUpTo(left, sizes[i], MostOf(sizes[i], fill), &take);
-        for (const auto& [size, count] : take) left[size] -= count;
+  const auto suffices = [&](const ChunkCounts& counts, bool few) {
+    ChunkCounts left = counts;
+    return std::all_of(sizes.begin(), sizes.end(), [&](Bytes size) {
+      ChunkCounts take;
+      if (!PlanUpTo(left, size, MostOf(size, fill), &take)) return false;
+      int64_t pieces = 0;
+      for (const auto& [chunk, count] : take) {
+        left[chunk] -= count;
+        pieces += count;
       }
-      if (fits) return true;
+      return !few || pieces <= FewPieces(size);
+    });
+  };
+  if (keeps_mappings_ && sizes.size() == 1) {
+    if (have >= need && suffices(available, true)) return true;
+    for (Buffer* range : cache_.AtLeast(need)) {
+      ChunkCounts with = available;
+      for (const Chunk* chunk : range->chunks) ++with[chunk->size.count()];
+      if (!suffices(with, true)) continue;
+      ranges->push_back(range);
+      return true;
+    }
+  }
+  // Where a mapping costs by the chunk, looks further for few large ones; at
+  // twice as much each time, because to look takes time, too.
+  Bytes enough = need;
+  for (Buffer* next = cache_.oldest();; next = next->newer) {
+    if (have >= enough || next == nullptr) {
+      if (suffices(available, keeps_mappings_ && next != nullptr)) return true;
+      if (keeps_mappings_) enough = have * 2;
     }
     if (next == nullptr) return false;
     for (const Chunk* chunk : next->chunks) ++available[chunk->size.count()];
     have += next->range_size();
     ranges->push_back(next);
-    next = next->newer;
   }
 }
 

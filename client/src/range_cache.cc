@@ -43,6 +43,15 @@ Buffer* RangeCache::TakeFit(Bytes size, const Stream& stream) {
   return nullptr;
 }
 
+std::vector<Buffer*> RangeCache::AtLeast(Bytes size) const {
+  std::vector<Buffer*> ranges;
+  for (auto it = buckets_.lower_bound(size.count());
+       it != buckets_.end() && ranges.size() < kLooks; ++it) {
+    if (it->second != nullptr) ranges.push_back(it->second);
+  }
+  return ranges;
+}
+
 void RangeCache::Take(Buffer* range) {
   Unlink(range, &buckets_[range->range_size().count()]);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "client/src/buffer.h"
 #include "common/base/bytes.h"
@@ -31,6 +32,9 @@ class RangeCache {
   // none.
   Buffer* TakeFit(Bytes size, const Stream& stream = {});
   void Take(Buffer* range);
+  // Some ranges of at least `size`, the smallest first, the last put of each
+  // size.
+  std::vector<Buffer*> AtLeast(Bytes size) const;
 
   Buffer* oldest() const { return oldest_; }  // Goes on by Buffer::newer.
   Bytes bytes() const { return bytes_; }
@@ -38,7 +42,7 @@ class RangeCache {
 
  private:
   static constexpr size_t kMaxSizes = 4096;
-  static constexpr int kLooks = 8;  // At ranges of one size.
+  static constexpr int kLooks = 8;  // At ranges of one size, and at sizes.
 
   static Buffer* Choose(Buffer* bucket, const Stream& stream);
   void Unlink(Buffer* range, Buffer** bucket);

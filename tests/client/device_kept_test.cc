@@ -141,5 +141,30 @@ TEST_F(DeviceKeptTest, NewRangesTakeChunksThatWereOneBefore) {
               testing::UnorderedElementsAre(before[0], before[1]));
 }
 
+TEST_F(DeviceKeptTest, TheSmallestRangeThatWillDoIsTakenApart) {
+  void* const larger = Alloc(MiB(9));
+  void* const smaller = Alloc(kSize);
+  device_->Free(larger);
+  device_->Free(smaller);
+  device_->SetLimits(Bytes(), /*tight=*/true);
+  const std::vector<Handles> before = driver_->TakeMapped();
+  Alloc(MiB(4));
+  EXPECT_THAT(driver_->TakeMapped(),
+              testing::ElementsAre(Handles{before[1][0]}));
+  Alloc(MiB(9));
+  EXPECT_THAT(driver_->TakeMapped(), testing::IsEmpty());
+}
+
+TEST_F(DeviceKeptTest, FewChunksAreLookedForAlsoInNewerRanges) {
+  std::vector<void*> ranges;
+  for (int i = 0; i < 8; ++i) ranges.push_back(Alloc(MiB(1)));
+  for (int i = 0; i < 2; ++i) ranges.push_back(Alloc(MiB(4)));
+  for (void* range : ranges) device_->Free(range);
+  device_->SetLimits(Bytes(), /*tight=*/true);
+  driver_->TakeMapped();
+  Alloc(MiB(8));
+  EXPECT_THAT(driver_->TakeMapped(), testing::ElementsAre(testing::SizeIs(2)));
+}
+
 }  // namespace
 }  // namespace mets::client

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <vector>
 
 namespace mets::client {
 namespace {
@@ -71,6 +72,18 @@ TEST_F(RangeCacheTest, ReusesTheLastFreedAndGivesBackTheOldest) {
   EXPECT_EQ(cache_.oldest(), second);
   EXPECT_EQ(cache_.bytes(), MiB(1));
   EXPECT_EQ(cache_.TakeFit(MiB(1)), second);
+}
+
+TEST_F(RangeCacheTest, ShowsTheSmallestThatAreLargeEnough) {
+  Buffer* small = Range(MiB(1));
+  Buffer* older = Range(MiB(4));
+  Buffer* newer = Range(MiB(4));
+  Buffer* large = Range(MiB(32));
+  for (Buffer* range : {large, older, small, newer}) cache_.Put(range);
+  EXPECT_EQ(cache_.AtLeast(MiB(2)), (std::vector<Buffer*>{newer, large}));
+  cache_.Take(newer);
+  cache_.Take(large);
+  EXPECT_EQ(cache_.AtLeast(MiB(2)), std::vector<Buffer*>{older});
 }
 
 }  // namespace
