@@ -16,7 +16,8 @@
 namespace mets::core {
 namespace {
 
-constexpr absl::Duration kSkippedRests = absl::Milliseconds(10);
+// What was skipped was in use: by one op, mostly.
+constexpr absl::Duration kSkippedRests = absl::Milliseconds(1);
 constexpr absl::Duration kFailedRests = absl::Seconds(1);
 constexpr absl::Duration kTrimRests = absl::Milliseconds(100);
 

@@ -15,7 +15,7 @@ constexpr size_t kFewestSpares = 4;
 constexpr int64_t kFewOrders = 8;
 constexpr size_t kMostCandidates = 1024;  // In one order.
 // How soon victims are searched again where none were found.
-constexpr absl::Duration kSearchAgain = absl::Milliseconds(2);
+constexpr absl::Duration kSearchAgain = absl::Milliseconds(1);
 
 EvictCause CauseOf(const ReclaimGoal& goal) {
   if (goal.commanded) return EvictCause::kCommand;
@@ -31,7 +31,10 @@ Bytes SpareBytes(const ReclaimGoal& goal) {
 
 Bytes Evictor::Evict(const ReclaimGoal& goal) {
   Device& device = state_.devices[goal.device];
-  if (goal.only == nullptr && state_.now < device.search_from) return Bytes();
+  if (goal.only == nullptr && state_.now < device.search_from) {
+    device.retry_at = std::min(device.retry_at, device.search_from);
+    return Bytes();
+  }
   const int priority = goal.requester->priority;
   Round round;
   VictimIndex& victims = device.victims;
@@ -305,6 +308,8 @@ void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {
     device.obstacle = Obstacle::kNone;
     return;
   }
+  // What rests may be enough.
+  device.retry_at = std::min(device.retry_at, device.victims.NextWake());
   if (goal.only == nullptr && round.shares.empty()) {
     device.search_from = state_.now + kSearchAgain;
   }

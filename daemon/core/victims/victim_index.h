@@ -53,6 +53,10 @@ class VictimIndex {
 
   // Lets buffers that have rested long enough take part.
   void Wake(absl::Time now);
+  // When the next one has.
+  absl::Time NextWake() const {
+    return resting_.empty() ? absl::InfiniteFuture() : resting_.begin()->until;
+  }
   // Between these, nothing moves: Update takes effect at Thaw.
   void Freeze() { frozen_ = true; }
   void Thaw(absl::Time now);

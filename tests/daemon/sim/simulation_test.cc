@@ -40,7 +40,8 @@ TEST(SimulationTest, WhatFitsTakesItsTimeAndMovesNothing) {
 
 TEST(SimulationTest, OnASmallerDeviceBytesMoveAndOpsWaitForThem) {
   const JobProgram program = TrainingProgram(20, 1e-3);
-  const SimOptions options = OptionsWith(OfPeak(60));
+  SimOptions options = OptionsWith(OfPeak(60));
+  options.plans = false;
   const auto result = Simulate({{&program}}, options);
   ASSERT_TRUE(result.ok()) << result.status();
   const JobResult& job = result->jobs[0];
@@ -168,7 +169,7 @@ TEST(SimulationTest, CopiesForALowerPriorityCostTheHigherOneItsBoundAtMost) {
   options.interference_bound = 1e-3;
   const auto paced = Simulate(jobs, options);
   ASSERT_TRUE(free.ok() && paced.ok());
-  EXPECT_GT(lost(free->jobs[0]), 2e-3);
+  EXPECT_GT(lost(free->jobs[0]), 1.5e-3);
   EXPECT_LE(lost(paced->jobs[0]), 1.02e-3);
   EXPECT_GT(lost(paced->jobs[0]), 0.5e-3);
   EXPECT_EQ(paced->jobs[0].wait, free->jobs[0].wait);

@@ -172,7 +172,7 @@ TEST_F(EvictionTest, ASkippedBufferIsTriedAgainSoon) {
   cluster_.Advance(absl::Milliseconds(100));
   EXPECT_TRUE(b.buffers.empty());
   a.skips = false;
-  cluster_.Advance(absl::Milliseconds(30));
+  cluster_.Advance(absl::Milliseconds(3));
   EXPECT_EQ(b.buffers.size(), 1u);
 }
 
