@@ -11,7 +11,7 @@ MemoryManager::MemoryManager(std::vector<ManagedDevice> devices,
                              core::InputSink& sink, DescriptorKeeper* keeper)
     : sink_(sink),
       keeper_(keeper),
-      extent_worker_(std::make_unique<WorkQueue>()) {
+      extent_workers_(kExtentWorkers) {
   METS_CHECK(!devices.empty()) << "no devices";
   for (ManagedDevice& device : devices) {
     METS_CHECK(device.driver != nullptr) << "device " << device.id;
@@ -21,7 +21,7 @@ MemoryManager::MemoryManager(std::vector<ManagedDevice> devices,
 }
 
 MemoryManager::~MemoryManager() {
-  extent_worker_.reset();
+  extent_workers_.clear();
   for (Device& device : devices_) device.worker.reset();
   // What is left goes with the daemon; nobody waits for an answer.
   chunks_.Clear([](Device* device, UniqueFd fd) {
@@ -37,6 +37,10 @@ MemoryManager::Device& MemoryManager::Find(DeviceId id) {
   return devices_.front();
 }
 
+WorkQueue& MemoryManager::WorkerOf(ExtentId extent) {
+  return extent_workers_[extent.value() % kExtentWorkers];
+}
+
 void MemoryManager::Perform(core::MemoryAction action) {
   if (const auto* create = std::get_if<core::CreateChunk>(&action)) {
     Device& device = Find(create->device);
@@ -45,10 +49,10 @@ void MemoryManager::Perform(core::MemoryAction action) {
     Device& device = Find(destroy->device);
     device.worker->Add([this, &device, a = *destroy] { Destroy(device, a); });
   } else if (const auto* extent = std::get_if<core::CreateExtent>(&action)) {
-    extent_worker_->Add([this, a = *extent] { Create(a); });
+    WorkerOf(extent->extent).Add([this, a = *extent] { Create(a); });
   } else {
-    extent_worker_->Add(
-        [this, a = std::get<core::DestroyExtent>(action)] { Destroy(a); });
+    const auto& a = std::get<core::DestroyExtent>(action);
+    WorkerOf(a.extent).Add([this, a] { Destroy(a); });
   }
 }
 

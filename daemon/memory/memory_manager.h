@@ -22,9 +22,10 @@ struct ManagedDevice {
 };
 
 // Creates and destroys chunks and extents, and keeps the daemon's descriptors
-// of them. Each device has a worker thread, and so have the extents (made by
-// the first device's driver): a big extent delays no chunk. Results are posted
-// to the sink, in the order of the actions of one worker.
+// of them. Each device has a worker thread, and the extents (made by the first
+// device's driver) have several: a big extent delays no chunk, and most of its
+// time goes into filling memory with zeros. Results are posted to the sink, in
+// the order of the actions of one device or extent.
 //
 // Thread-safe. The sink and the keeper are borrowed and must outlive the
 // manager. A driver's error goes to the core as the status of the result. The
@@ -55,7 +56,10 @@ class MemoryManager : public core::MemoryPort, public core::DescriptorSource {
     std::unique_ptr<WorkQueue> worker;
   };
 
+  static constexpr size_t kExtentWorkers = 4;
+
   Device& Find(DeviceId id);
+  WorkQueue& WorkerOf(ExtentId extent);
   void Create(Device& device, const core::CreateChunk& action);
   void Destroy(Device& device, const core::DestroyChunk& action);
   void Create(const core::CreateExtent& action);
@@ -66,7 +70,7 @@ class MemoryManager : public core::MemoryPort, public core::DescriptorSource {
   std::vector<Device> devices_;
   DescriptorTable<ChunkId, Device*> chunks_;
   DescriptorTable<ExtentId, std::nullptr_t> extents_;
-  std::unique_ptr<WorkQueue> extent_worker_;
+  std::vector<WorkQueue> extent_workers_;
 };
 
 }  // namespace mets::memory

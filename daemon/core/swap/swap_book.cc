@@ -30,13 +30,15 @@ Bytes SwapBook::DomainFree(DomainId domain) const {
   return sum;
 }
 
-bool SwapBook::Growing(DomainId domain) const {
+SwapGrowth SwapBook::Growth(DomainId domain) const {
+  SwapGrowth growth;
   for (const auto& [id, extent] : extents_) {
     if (extent.domain == domain && extent.state == ExtentState::kCreating) {
-      return true;
+      ++growth.extents;
+      growth.bytes += extent.space.size();
     }
   }
-  return false;
+  return growth;
 }
 
 ExtentId SwapBook::StartCreating(DomainId domain, Bytes size) {

@@ -58,6 +58,12 @@ struct ExtentEntry {
   absl::Time ready_since = absl::InfiniteFuture();
 };
 
+// Extents of a domain that are being created.
+struct SwapGrowth {
+  size_t extents = 0;
+  Bytes bytes;
+};
+
 // The swap space: the sum of all extents never exceeds the limit. An extent is
 // one domain's for its life; a slot lies in extents of its domain, in up to
 // 64 pieces.
@@ -75,7 +81,7 @@ class SwapBook {
   // Bytes in all extents of a domain, and those not in slots.
   Bytes DomainBytes(DomainId domain) const;
   Bytes DomainFree(DomainId domain) const;
-  bool Growing(DomainId domain) const;
+  SwapGrowth Growth(DomainId domain) const;
 
   // --- extents -------------------------------------------------------------
   // REQUIRES: size <= growable().

@@ -15,7 +15,10 @@ constexpr Bytes kSmallestGrowth = MiB(64);
 // A domain has this long to use a new extent before another may take it, so
 // that two that need several each do not take them from one another for ever.
 constexpr absl::Duration kUndisturbed = absl::Milliseconds(100);
+// Making host memory takes four times as long as copying to it, and more: half
+// of what is used is made ahead, several extents at once.
 constexpr Bytes kHeadroom = MiB(16);
+constexpr size_t kMostAtOnce = 4;
 constexpr absl::Duration kRetryCreation = absl::Seconds(1);
 
 Bytes RoundDown(Bytes amount) { return kGranule * (amount / kGranule); }
@@ -88,29 +91,40 @@ void SwapSpace::Introduce(ExtentId extent, Bytes size, Session& session,
 }
 
 bool SwapSpace::Growing(DomainId domain) const {
-  return state_.swap.Growing(domain);
+  return state_.swap.Growth(domain).extents > 0;
 }
 
 bool SwapSpace::Grow(const SwapWish& wish, bool may_take) {
   if (state_.now < state_.swap_grow_from) return false;
-  if (Growing(wish.domain)) return true;
-  const Bytes left = RoundDown(state_.swap.growable());
+  SwapGrowth growth = state_.swap.Growth(wish.domain);
+  const bool grows = growth.extents > 0;
   const Bytes all = wish.all.RoundUpTo(kGranule);
-  const bool taking = may_take && left < all && TakeFromOthers(wish, left);
-  if (left.is_zero()) return taking;
-  Bytes size =
-      std::max({kSmallestGrowth, all, state_.swap.DomainBytes(wish.domain)});
-  size = std::min({size, std::max(kGranule, state_.config.extent_size), left});
-  const ExtentId extent = state_.swap.StartCreating(wish.domain, size);
-  state_.Send(CreateExtent{extent, wish.domain, size});
-  return taking;
+  Bytes left = RoundDown(state_.swap.growable());
+  const bool taking =
+      !grows && may_take && left < all && TakeFromOthers(wish, left);
+  while (growth.bytes < all && growth.extents < kMostAtOnce &&
+         !left.is_zero()) {
+    Bytes size = std::max({kSmallestGrowth, all - growth.bytes,
+                           state_.swap.DomainBytes(wish.domain)});
+    size = std::min({size, std::max(kGranule, state_.config.extent_size), left});
+    const ExtentId extent = state_.swap.StartCreating(wish.domain, size);
+    state_.Send(CreateExtent{extent, wish.domain, size});
+    growth.bytes += size;
+    ++growth.extents;
+    left = RoundDown(state_.swap.growable());
+  }
+  return grows || taking;
 }
 
 void SwapSpace::KeepHeadroom(DomainId domain) {
-  if (state_.swap.growable() >= kSmallestGrowth &&
-      state_.swap.DomainFree(domain) < kHeadroom) {
-    Grow({domain, kSmallestGrowth, kSmallestGrowth}, false);
-  }
+  if (state_.swap.growable() < kSmallestGrowth) return;
+  const Bytes free = state_.swap.DomainFree(domain);
+  const Bytes coming = state_.swap.Growth(domain).bytes;
+  const Bytes used = state_.swap.DomainBytes(domain) - free - coming;
+  const Bytes headroom = std::max(kHeadroom, Bytes(used.count() / 2));
+  if (free + coming >= headroom) return;
+  const Bytes wish = headroom - free;
+  Grow({domain, wish, wish}, false);
 }
 
 void SwapSpace::OnExtentCreated(const ExtentCreated& input) {

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "common/device/host/host_pool_driver.h"
 
 namespace mets::memory {
@@ -53,6 +55,24 @@ class CopyKeeper : public DescriptorKeeper {
 
   std::map<ChunkId, UniqueFd> chunks;
   std::map<ExtentId, UniqueFd> extents;
+};
+
+// Creates no extent before another is to be created as well.
+class MeetingDriver : public HostPoolDriver {
+ public:
+  using HostPoolDriver::HostPoolDriver;
+
+  absl::StatusOr<UniqueFd> CreateExtent(Bytes size) override {
+    if (others_.DecrementCount()) met_.Notify();
+    if (!met_.WaitForNotificationWithTimeout(absl::Seconds(10))) {
+      return absl::DeadlineExceededError("alone");
+    }
+    return HostPoolDriver::CreateExtent(size);
+  }
+
+ private:
+  absl::BlockingCounter others_{2};
+  absl::Notification met_;
 };
 
 class MemoryManagerTest : public ::testing::Test {
@@ -146,6 +166,17 @@ TEST_F(MemoryManagerTest, ResultsComeInTheOrderOfTheActions) {
   for (int id = 1; id <= 20; ++id) {
     EXPECT_EQ(sink_.Take<core::ChunkCreated>().chunk, ChunkId(id));
   }
+}
+
+TEST_F(MemoryManagerTest, ExtentsAreCreatedSeveralAtATime) {
+  std::vector<ManagedDevice> devices;
+  devices.push_back({DeviceId(1), std::make_unique<MeetingDriver>(
+                                      HostPoolOptions{MiB(4)})});
+  MemoryManager manager(std::move(devices), sink_);
+  manager.Perform(core::CreateExtent{ExtentId(1), DomainId(1), MiB(1)});
+  manager.Perform(core::CreateExtent{ExtentId(2), DomainId(1), MiB(1)});
+  EXPECT_TRUE(sink_.Take<core::ExtentCreated>().status.ok());
+  EXPECT_TRUE(sink_.Take<core::ExtentCreated>().status.ok());
 }
 
 TEST_F(MemoryManagerTest, ExtentsComeAndGo) {

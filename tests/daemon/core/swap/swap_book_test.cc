@@ -35,7 +35,7 @@ TEST_F(SwapBookTest, ASlotLiesInItsDomainsExtents) {
 
 TEST_F(SwapBookTest, AnExtentInCreationHoldsNoSlots) {
   const ExtentId id = book_.StartCreating(kFirst, MiB(4));
-  EXPECT_TRUE(book_.Growing(kFirst));
+  EXPECT_EQ(book_.Growth(kFirst).extents, 1u);
   EXPECT_FALSE(Allocate(MiB(1)).has_value());
   book_.CreateFailed(id);
   EXPECT_EQ(book_.growable(), MiB(16));

@@ -113,6 +113,22 @@ TEST(SwapTest, ExtentsGrowAndNeverExceedTheLimit) {
   EXPECT_EQ(cluster.device().swap_used, MiB(200));
 }
 
+TEST(SwapTest, HalfOfWhatIsUsedIsMadeAhead) {
+  CoreConfig config = FakeCluster::Config(MiB(32), MiB(512));
+  config.extent_size = MiB(16);
+  FakeCluster cluster(config);
+  FakeSession& a = cluster.Open("a");
+  Fill(cluster, a, 4 + 8);  // 64 MiB swapped.
+  cluster.manual_memory = true;
+  Fill(cluster, a, 4);
+  EXPECT_EQ(a.evicted, 8 + 4);
+  Fill(cluster, a, 8);
+  EXPECT_LT(a.evicted, 8 + 12);
+  cluster.manual_memory = false;
+  cluster.Advance(absl::Milliseconds(50));
+  EXPECT_EQ(a.evicted, 8 + 12);
+}
+
 TEST(SwapTest, AnExtentThatCannotBeCreatedIsTriedAgain) {
   FakeCluster cluster(FakeCluster::Config(MiB(32), MiB(64)));
   FakeSession& a = cluster.Open("a");
