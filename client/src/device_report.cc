@@ -291,8 +291,8 @@ void Device::GetStats(mets_stats_t* stats) {
   stats->restored_bytes_total = totals_.restored_bytes;
   stats->clean_evictions_total = totals_.clean_evictions;
   stats->unobserved_accesses_total = totals_.unobserved_accesses;
-  stats->allocations_total = totals_.allocations;
-  stats->cache_hits_total = totals_.cache_hits;
+  stats->allocations_total = allocations_;
+  stats->cache_hits_total = cache_hits_;
   stats->acquires_total = totals_.acquires;
   stats->waits_total = totals_.waits;
   stats->wait_ns_total = totals_.wait_ns;

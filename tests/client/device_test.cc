@@ -110,6 +110,27 @@ TEST_F(DeviceTest, FreedMemoryIsUsedAgainWithoutARequest) {
   EXPECT_EQ(Stats().cache_hits_total, 1u);
 }
 
+TEST_F(DeviceTest, CountsWhatLivesAsTheProgramAsked) {
+  char* large = Alloc(MiB(2) + Bytes(1));
+  char* small = Alloc(Bytes(1000));  // The first of its slab.
+  char* second = Alloc(Bytes(10));
+  const uint64_t all = (MiB(2) + Bytes(1011)).count();
+  EXPECT_EQ(Stats().live_bytes, all);
+  EXPECT_EQ(Stats().allocations_total, 3u);
+  device_->Free(small);
+  EXPECT_EQ(Stats().live_bytes, all - 1000);
+  Op* op = Begin({{large, 0, METS_READ}});
+  device_->Free(large);  // The op still has it.
+  EXPECT_EQ(Stats().live_bytes, 10u);
+  device_->EndOp(op);
+  EXPECT_EQ(Stats().live_bytes, 10u);
+  EXPECT_EQ(Stats().peak_live_bytes, all);
+  device_->ResetPeak();
+  EXPECT_EQ(Stats().peak_live_bytes, 10u);
+  device_->Free(second);
+  EXPECT_EQ(Stats().live_bytes, 0u);
+}
+
 TEST_F(DeviceTest, BadArgumentsChangeNothing) {
   mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
   void* address;
