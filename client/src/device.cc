@@ -280,7 +280,7 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   buffer->in_order = false;  // The answer is about the one before.
   buffer->dirty.store(true, std::memory_order_relaxed);
   buffer->used.store(StreamTable::kNow, std::memory_order_relaxed);
-  buffer->Touch(CoarseNowMs());
+  buffer->Touch(Buffer::kBegun);
   buffer_bytes_ += buffer->range_size();
   peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
   step_meter_.NoteLive(buffer_bytes_ + swapped_bytes_);

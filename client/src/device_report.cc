@@ -76,6 +76,9 @@ ReportedBuffer Device::Describe(Buffer* buffer, uint64_t epoch) {
   for (const Chunk* chunk : buffer->chunks) {
     if (chunk->orphan) now.orphan_bytes += chunk->size.count();
   }
+  if (buffer->last_use_ms.load(std::memory_order_relaxed) == Buffer::kBegun) {
+    buffer->Touch(CoarseNowMs());
+  }
   now.last_use_ms = buffer->last_use_ms.load(std::memory_order_relaxed);
   return now;
 }

@@ -357,6 +357,16 @@ TEST_F(DeviceTest, BuffersThatDoNotLastAreNotReportedWhileNothingIsTight) {
   EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));
 }
 
+TEST_F(DeviceTest, ABufferThatNoOpHasUsedCountsAsUsedAtItsFirstReport) {
+  Alloc(MiB(1));
+  uplink_.TakeSent();
+  ASSERT_TRUE(device_->ReportChanges(ReportScope::kAll));
+  const v1::BufferChanges changes = uplink_.TakeSent().back().buffer_changes();
+  ASSERT_EQ(changes.buffers_size(), 1);
+  EXPECT_LT(changes.buffers(0).idle_ms(), 10000u);
+  EXPECT_FALSE(device_->ReportChanges(ReportScope::kAll)) << "it stays so";
+}
+
 TEST_F(DeviceTest, TrimGivesTheOldestCachedMemoryBack) {
   char* a = Alloc(MiB(2));
   char* b = Alloc(MiB(4));
