@@ -70,7 +70,8 @@ absl::Status CheckGuarantee(const RunOptions& options) {
 absl::Status CheckNoOtherPlugin() {
   const char* named = std::getenv(kPluginVariable);
   if (named == nullptr || *named == '\0' ||
-      absl::EndsWith(absl::StrCat("/", named), absl::StrCat("/", kPluginName))) {
+      absl::EndsWith(absl::StrCat("/", named),
+                     absl::StrCat("/", kPluginName))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
