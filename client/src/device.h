@@ -32,13 +32,13 @@
 #include "client/src/record_file.h"
 #include "client/src/recorder.h"
 #include "client/src/slab_set.h"
-#include "client/src/step_meter.h"
 #include "client/src/step_watch.h"
 #include "client/src/stream_drainer.h"
 #include "client/src/stream_table.h"
 #include "client/src/uplink.h"
 #include "client/src/wait_clock.h"
 #include "common/device/map_driver.h"
+#include "common/steps/step_meter.h"
 #include "mets/v1/session.pb.h"
 
 namespace mets::client {
@@ -580,7 +580,7 @@ class Device {
   Bytes buffer_bytes_ ABSL_GUARDED_BY(mutex_);  // Mapped in live buffers.
   Bytes peak_buffer_bytes_ ABSL_GUARDED_BY(mutex_);
   Bytes swapped_bytes_ ABSL_GUARDED_BY(mutex_);
-  StepMeter step_meter_ ABSL_GUARDED_BY(mutex_);
+  steps::StepMeter step_meter_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   // None: metsd has counted what was released or granted again meanwhile.

@@ -41,7 +41,7 @@ v1::Totals Device::CurrentTotals() {
   totals->set_unobserved_accesses(totals_.unobserved_accesses);
   totals->set_clean_evictions(totals_.clean_evictions);
   totals->set_restore_stall_us(absl::ToInt64Microseconds(stalls_.waited()));
-  const StepMeter::Totals& steps = step_meter_.totals();
+  const steps::StepMeter::Totals& steps = step_meter_.totals();
   totals->set_steps(steps.steps);
   totals->set_step_us(absl::ToInt64Microseconds(steps.time));
   totals->set_step_wait_us(absl::ToInt64Microseconds(steps.wait));
