@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/ctl/admin_client.h"
@@ -63,6 +64,19 @@ absl::Status CheckGuarantee(const RunOptions& options) {
   return absl::InvalidArgumentError(
       absl::StrCat("--guarantee ", FormatBytes(guarantee), " is above --limit ",
                    FormatBytes(limit)));
+}
+
+// TensorFlow loads one plug-in from there, and METS works with none beside it.
+absl::Status CheckNoOtherPlugin() {
+  const char* named = std::getenv(kPluginVariable);
+  if (named == nullptr || *named == '\0' ||
+      absl::EndsWith(absl::StrCat("/", named),
+                     absl::StrCat("/", kPluginName))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(kPluginVariable, " names another TensorFlow plug-in, ",
+                   named, ", and METS works with none beside it: unset it"));
 }
 
 }  // namespace
@@ -142,6 +156,7 @@ absl::Status RunCommand(const RunOptions& options, const std::string& run_dir) {
       const Environment environment,
       MakeEnvironment(options, run_dir, installation,
                       python_path == nullptr ? "" : python_path));
+  METS_RETURN_IF_ERROR(CheckNoOtherPlugin());
   METS_RETURN_IF_ERROR(CheckSocket(run_dir, "fd.sock"));
   if (installation.plugin.empty()) {
     std::fprintf(stderr,

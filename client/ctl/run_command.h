@@ -42,8 +42,9 @@ absl::StatusOr<Environment> MakeEnvironment(const RunOptions& options,
                                             const Installation& installation,
                                             const std::string& python_path);
 
-// Checks the options and that the daemon can be reached, then becomes the
-// program. Returns only when that fails.
+// Checks the options, that no other plug-in for TensorFlow is named, and that
+// the daemon can be reached, then becomes the program. Returns only when that
+// fails.
 absl::Status RunCommand(const RunOptions& options, const std::string& run_dir);
 
 }  // namespace mets::ctl

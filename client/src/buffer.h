@@ -51,10 +51,13 @@ struct ReportedBuffer {
 // worst another buffer. Atomics may be read at any time; the rest is guarded by
 // the device's mutex, and `chunks` and `slot` change only by the phase's owner.
 struct Buffer {
+  // As `last_use_ms`: since the last report. The next one puts its own time.
+  static constexpr uint32_t kBegun = 0;
+
   BufferWord word;
   std::atomic<char*> base{nullptr};
   std::atomic<uint64_t> size{0};
-  std::atomic<uint32_t> last_use_ms{0};
+  std::atomic<uint32_t> last_use_ms{kBegun};
   std::atomic<bool> dirty{true};
   // Those whose work may still touch the range. Set before the pin of an op
   // that has used it ends; cleared by who has waited, while it is nobody's.

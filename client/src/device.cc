@@ -130,13 +130,11 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
     METS_ASSIGN_OR_RETURN(
         Buffer * buffer,
         AllocBuffer(bytes.RoundUpTo(granularity_), options.bytes, mobility,
-                    options.deadline_ms, stream, op));
+                    options.deadline_ms, stream, op, /*slab=*/false));
     *address = buffer->base.load(std::memory_order_relaxed);
     step_watch_.Alloc(BufferPool::IdOf(*buffer), bytes,
                       op == nullptr ? nullptr : &op->step);
   }
-  totals_.allocations.fetch_add(1, std::memory_order_relaxed);
-  NoteLive(bytes.count());
   if (phantoms_ != nullptr && op == nullptr) Hide(table_->Find(*address));
   if (op != nullptr) {
     op->allocated_bytes += options.bytes;
@@ -149,7 +147,7 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
 absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
                                             Mobility mobility,
                                             int64_t deadline_ms, Stream stream,
-                                            Op* op) {
+                                            Op* op, bool slab) {
   ChunkSet chunks;
   bool have_chunks = false;
   Buffer* buffer;
@@ -158,9 +156,8 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     buffer = TakeMapped(size, stream, op);
     if (buffer != nullptr) {
       Begin(buffer, bytes, mobility, op);
-      // With the mutex, so that no locked instruction is needed.
-      const uint64_t hits = totals_.cache_hits.load(std::memory_order_relaxed);
-      totals_.cache_hits.store(hits + 1, std::memory_order_relaxed);
+      if (!slab) NoteAlloc(bytes);
+      ++cache_hits_;
     } else {
       have_chunks =
           TakeReservedChunks(size, op, &chunks) ||
@@ -184,6 +181,7 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
   PassTo(stream, buffer);
   absl::MutexLock lock(&mutex_);
   Begin(buffer, bytes, mobility, op);
+  if (!slab) NoteAlloc(bytes);
   return buffer;
 }
 
@@ -282,7 +280,7 @@ void Device::Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op) {
   buffer->in_order = false;  // The answer is about the one before.
   buffer->dirty.store(true, std::memory_order_relaxed);
   buffer->used.store(StreamTable::kNow, std::memory_order_relaxed);
-  buffer->Touch(CoarseNowMs());
+  buffer->Touch(Buffer::kBegun);
   buffer_bytes_ += buffer->range_size();
   peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
   step_meter_.NoteLive(buffer_bytes_ + swapped_bytes_);
@@ -315,6 +313,7 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
   slab->buffer()->AddStreams(stream.bit);
   *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
   slab->buffer()->mobility = Allowed(slab->mobility());
+  NoteAlloc(options.bytes);
   if (recorder_.on()) recorder_.Write(BufferPool::IdOf(*slab->buffer()));
   *used = slab;
   *debt = slab->debt();
@@ -340,13 +339,15 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options,
     absl::MutexLock lock(&mutex_);
     size = slabs_.SlabBytes(options.bytes);
   }
-  METS_ASSIGN_OR_RETURN(Buffer * buffer,
-                        AllocBuffer(size, size.count(), mobility,
-                                    options.deadline_ms, stream, op));
+  METS_ASSIGN_OR_RETURN(
+      Buffer * buffer,
+      AllocBuffer(size, size.count(), mobility, options.deadline_ms, stream, op,
+                  /*slab=*/true));
   absl::MutexLock lock(&mutex_);
   const SlabSet::Room room = slabs_.Add(buffer, size, mobility, stream);
   *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
   buffer->slab.store(room.slab, std::memory_order_relaxed);
+  NoteAlloc(options.bytes);
   return absl::OkStatus();
 }
 
@@ -380,7 +381,7 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
                         buffer->streams.load(std::memory_order_relaxed));
     if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
-    NoteLive(-static_cast<int64_t>(bytes));
+    live_bytes_ -= bytes;
     if (!slab->empty() || !slabs_.HasOther(slab)) return;
     slabs_.Remove(slab);
     buffer->slab.store(nullptr, std::memory_order_relaxed);
@@ -390,7 +391,7 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
 }
 
 void Device::FreeBuffer(Buffer* buffer) {
-  const int64_t bytes = static_cast<int64_t>(buffer->bytes);
+  const uint64_t bytes = buffer->bytes;
   Op* op = CurrentOp();
   const bool own = op != nullptr && op->DropAllocated(buffer);
   const uint64_t id = BufferPool::IdOf(*buffer);
@@ -400,15 +401,15 @@ void Device::FreeBuffer(Buffer* buffer) {
   }
   if (recorder_.on_after_free()) recorder_.Free(id);
   step_watch_.Free(id);
-  NoteLive(-bytes);
   if (own) buffer->word.Unpin();
-  TryDispose(buffer, own ? op : nullptr);
+  TryDispose(buffer, bytes, own ? op : nullptr);
 }
 
-void Device::TryDispose(Buffer* buffer, Op* op) {
+void Device::TryDispose(Buffer* buffer, uint64_t freed, Op* op) {
   Phase was;
   if (phantoms_ != nullptr && buffer->word.freed()) Unhide(buffer);
   absl::ReleasableMutexLock lock(&mutex_);
+  live_bytes_ -= freed;
   const uint64_t id = BufferPool::IdOf(*buffer);
   if (!buffer->word.TryClaim(&was)) return;
   if (buffer->share.load(std::memory_order_relaxed) != nullptr) {
@@ -445,13 +446,10 @@ std::vector<ExtentHandle> Device::DropSlot(Buffer* buffer) {
   return extents_.DropOrphan(epoch, buffer->range_size());
 }
 
-void Device::NoteLive(int64_t bytes) {
-  const int64_t live =
-      live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  int64_t peak = peak_live_bytes_.load(std::memory_order_relaxed);
-  while (live > peak && !peak_live_bytes_.compare_exchange_weak(
-                            peak, live, std::memory_order_relaxed)) {
-  }
+void Device::NoteAlloc(uint64_t bytes) {
+  ++allocations_;
+  live_bytes_ += bytes;
+  peak_live_bytes_ = std::max(peak_live_bytes_, live_bytes_);
 }
 
 absl::Status Device::FindBuffer(const void* address, mets_buffer_info* info) {
@@ -489,6 +487,9 @@ void Device::NoteWait(absl::Duration waited) {
                             std::memory_order_relaxed);
 }
 
-void Device::ResetPeak() { peak_live_bytes_.store(live_bytes_.load()); }
+void Device::ResetPeak() {
+  absl::MutexLock lock(&mutex_);
+  peak_live_bytes_ = live_bytes_;
+}
 
 }  // namespace mets::client

@@ -32,13 +32,13 @@
 #include "client/src/record_file.h"
 #include "client/src/recorder.h"
 #include "client/src/slab_set.h"
-#include "client/src/step_meter.h"
 #include "client/src/step_watch.h"
 #include "client/src/stream_drainer.h"
 #include "client/src/stream_table.h"
 #include "client/src/uplink.h"
 #include "client/src/wait_clock.h"
 #include "common/device/map_driver.h"
+#include "common/steps/step_meter.h"
 #include "mets/v1/session.pb.h"
 
 namespace mets::client {
@@ -91,8 +91,8 @@ enum class ReportScope {
 // Counters that only grow.
 struct DeviceTotals {
   std::atomic<uint64_t> evicted_bytes{0}, restored_bytes{0}, evictions{0},
-      clean_evictions{0}, restores{0}, unobserved_accesses{0}, allocations{0},
-      cache_hits{0}, acquires{0}, waits{0}, wait_ns{0};
+      clean_evictions{0}, restores{0}, unobserved_accesses{0}, acquires{0},
+      waits{0}, wait_ns{0};
 };
 
 // Buffers, cached ranges and chunks of one device, and how they move.
@@ -278,9 +278,10 @@ class Device {
   // False when no slab has room.
   bool AllocInSlab(const mets_alloc_options& options, Stream stream, Op* op,
                    void** address, Slab** slab, Slab::Debt* debt);
+  // `slab`: its allocations are noted one by one.
   absl::StatusOr<Buffer*> AllocBuffer(Bytes size, uint64_t bytes,
                                       Mobility mobility, int64_t deadline_ms,
-                                      Stream stream, Op* op);
+                                      Stream stream, Op* op, bool slab);
   Buffer* TakeMapped(Bytes size, const Stream& stream, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
@@ -299,9 +300,9 @@ class Device {
   void FreeSmall(Buffer* buffer, void* address, StreamMask stream);
   void FreeBuffer(Buffer* buffer);
   // Ends a freed buffer if this caller may; keeps its range for `op` when that
-  // has a reservation.
-  void TryDispose(Buffer* buffer, Op* op = nullptr);
-  void NoteLive(int64_t bytes);
+  // has a reservation. `freed`: bytes that live no more.
+  void TryDispose(Buffer* buffer, uint64_t freed = 0, Op* op = nullptr);
+  void NoteAlloc(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Pins; see BufferWord.
   bool TryPin(Buffer* buffer) {
@@ -536,7 +537,6 @@ class Device {
   std::atomic<int64_t> limit_;
   std::atomic<bool> tight_{false};
   DeviceTotals totals_;
-  std::atomic<int64_t> live_bytes_{0}, peak_live_bytes_{0};
 
   const std::unique_ptr<MissedAccesses> phantoms_;  // Null: no phantoms.
   std::atomic<bool> said_missed_{false};
@@ -569,13 +569,18 @@ class Device {
   // Slot of the present epoch → the buffer whose `slot` it is, or will be.
   absl::flat_hash_map<uint64_t, uint64_t> slot_owners_ ABSL_GUARDED_BY(mutex_);
   uint64_t departures_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the program's allocations.
+  uint64_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t peak_live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t allocations_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t cache_hits_ ABSL_GUARDED_BY(mutex_) = 0;
   // Buffers on their way out, swapped, or on their way back. Changed with
   // mutex_; raised before a held buffer's evictor looks at the gate.
   std::atomic<int64_t> away_{0};
   Bytes buffer_bytes_ ABSL_GUARDED_BY(mutex_);  // Mapped in live buffers.
   Bytes peak_buffer_bytes_ ABSL_GUARDED_BY(mutex_);
   Bytes swapped_bytes_ ABSL_GUARDED_BY(mutex_);
-  StepMeter step_meter_ ABSL_GUARDED_BY(mutex_);
+  steps::StepMeter step_meter_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> freed_ids_ ABSL_GUARDED_BY(mutex_);  // To be reported.
   bool muted_ ABSL_GUARDED_BY(mutex_) = false;
   // None: metsd has counted what was released or granted again meanwhile.

@@ -58,7 +58,7 @@ void Device::EndStep() {
   const absl::Duration waited = waits_.waited();
   {
     absl::MutexLock lock(&mutex_);
-    const std::optional<StepMeter::Need> need = step_meter_.StepEnds(
+    const std::optional<steps::StepMeter::Need> need = step_meter_.StepEnds(
         SteadyNow(), buffer_bytes_ + swapped_bytes_, waited);
     if (need.has_value()) {
       v1::ClientMessage message;

@@ -41,7 +41,7 @@ v1::Totals Device::CurrentTotals() {
   totals->set_unobserved_accesses(totals_.unobserved_accesses);
   totals->set_clean_evictions(totals_.clean_evictions);
   totals->set_restore_stall_us(absl::ToInt64Microseconds(stalls_.waited()));
-  const StepMeter::Totals& steps = step_meter_.totals();
+  const steps::StepMeter::Totals& steps = step_meter_.totals();
   totals->set_steps(steps.steps);
   totals->set_step_us(absl::ToInt64Microseconds(steps.time));
   totals->set_step_wait_us(absl::ToInt64Microseconds(steps.wait));
@@ -75,6 +75,9 @@ ReportedBuffer Device::Describe(Buffer* buffer, uint64_t epoch) {
   if (own_slot && (now.clean || !now.resident)) now.slot_id = buffer->slot.id;
   for (const Chunk* chunk : buffer->chunks) {
     if (chunk->orphan) now.orphan_bytes += chunk->size.count();
+  }
+  if (buffer->last_use_ms.load(std::memory_order_relaxed) == Buffer::kBegun) {
+    buffer->Touch(CoarseNowMs());
   }
   now.last_use_ms = buffer->last_use_ms.load(std::memory_order_relaxed);
   return now;
@@ -291,8 +294,8 @@ void Device::GetStats(mets_stats_t* stats) {
   stats->restored_bytes_total = totals_.restored_bytes;
   stats->clean_evictions_total = totals_.clean_evictions;
   stats->unobserved_accesses_total = totals_.unobserved_accesses;
-  stats->allocations_total = totals_.allocations;
-  stats->cache_hits_total = totals_.cache_hits;
+  stats->allocations_total = allocations_;
+  stats->cache_hits_total = cache_hits_;
   stats->acquires_total = totals_.acquires;
   stats->waits_total = totals_.waits;
   stats->wait_ns_total = totals_.wait_ns;

@@ -180,11 +180,10 @@ absl::StatusOr<Buffer*> Device::MapShare(HeldShare* share, uint64_t bytes) {
     buffer_bytes_ -= buffer->range_size();  // The daemon counts it elsewhere.
     buffer->share = share;
     Begin(buffer, bytes, Mobility::kFixed, nullptr);
+    NoteAlloc(bytes);
   }
-  const Bytes size(static_cast<int64_t>(bytes));
-  step_watch_.Alloc(BufferPool::IdOf(*buffer), size, nullptr);
-  totals_.allocations.fetch_add(1, std::memory_order_relaxed);
-  NoteLive(size.count());
+  step_watch_.Alloc(BufferPool::IdOf(*buffer),
+                    Bytes(static_cast<int64_t>(bytes)), nullptr);
   return buffer;
 }
 

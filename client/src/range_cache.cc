@@ -2,13 +2,22 @@
 
 namespace mets::client {
 
+Buffer*& RangeCache::BucketOf(Bytes size) {
+  Bucket*& recent = Recent(size.count());
+  if (recent == nullptr || recent->first != size.count()) {
+    recent = &*buckets_.try_emplace(size.count()).first;
+  }
+  return recent->second;
+}
+
 void RangeCache::Put(Buffer* range) {
   if (buckets_.size() > kMaxSizes) {
     for (auto it = buckets_.begin(); it != buckets_.end();) {
       it = it->second == nullptr ? buckets_.erase(it) : std::next(it);
     }
+    recent_.fill(nullptr);
   }
-  Buffer*& bucket = buckets_[range->range_size().count()];
+  Buffer*& bucket = BucketOf(range->range_size());
   range->bucket_prev = nullptr;
   range->bucket_next = bucket;
   if (bucket != nullptr) bucket->bucket_prev = range;
@@ -32,13 +41,21 @@ Buffer* RangeCache::Choose(Buffer* bucket, const Stream& stream) {
   return bucket;
 }
 
+Buffer* RangeCache::TakeFrom(Buffer** bucket, const Stream& stream) {
+  Buffer* range = Choose(*bucket, stream);
+  Unlink(range, bucket);
+  return range;
+}
+
 Buffer* RangeCache::TakeFit(Bytes size, const Stream& stream) {
+  Bucket* recent = Recent(size.count());
+  if (recent != nullptr && recent->first == size.count() &&
+      recent->second != nullptr) {
+    return TakeFrom(&recent->second, stream);
+  }
   for (auto it = buckets_.lower_bound(size.count());
        it != buckets_.end() && Fits(Bytes(it->first), size); ++it) {
-    if (it->second == nullptr) continue;
-    Buffer* range = Choose(it->second, stream);
-    Unlink(range, &it->second);
-    return range;
+    if (it->second != nullptr) return TakeFrom(&it->second, stream);
   }
   return nullptr;
 }
@@ -53,7 +70,7 @@ std::vector<Buffer*> RangeCache::AtLeast(Bytes size) const {
 }
 
 void RangeCache::Take(Buffer* range) {
-  Unlink(range, &buckets_[range->range_size().count()]);
+  Unlink(range, &BucketOf(range->range_size()));
 }
 
 void RangeCache::Unlink(Buffer* range, Buffer** bucket) {

@@ -2,6 +2,7 @@
 #ifndef METS_CLIENT_SRC_RANGE_CACHE_H_
 #define METS_CLIENT_SRC_RANGE_CACHE_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -43,11 +44,22 @@ class RangeCache {
  private:
   static constexpr size_t kMaxSizes = 4096;
   static constexpr int kLooks = 8;  // At ranges of one size, and at sizes.
+  using Buckets = std::map<int64_t, Buffer*>;  // Size → the last one put.
+  using Bucket = Buckets::value_type;
 
   static Buffer* Choose(Buffer* bucket, const Stream& stream);
+  // Where the bucket of that size is kept, if it is one of the last used.
+  Bucket*& Recent(int64_t size) {
+    // Fibonacci hashing: sizes are multiples of large powers of two.
+    return recent_[static_cast<uint64_t>(size) * 0x9e3779b97f4a7c15 >> 58];
+  }
+  // The bucket of exactly that size; a new one where there is none.
+  Buffer*& BucketOf(Bytes size);
+  Buffer* TakeFrom(Buffer** bucket, const Stream& stream);
   void Unlink(Buffer* range, Buffer** bucket);
 
-  std::map<int64_t, Buffer*> buckets_;  // Size → the last one put.
+  Buckets buckets_;
+  std::array<Bucket*, 64> recent_{};
   Buffer* oldest_ = nullptr;
   Buffer* newest_ = nullptr;
   Bytes bytes_;

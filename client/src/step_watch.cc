@@ -6,7 +6,6 @@
 namespace mets::client {
 namespace {
 
-constexpr absl::Duration kDigestPeriod = absl::Seconds(1);
 // Keeps parts of programs far below 1 MiB: numbers take at most 10 bytes.
 constexpr size_t kNumbersPerPart = 50000;
 
@@ -179,11 +178,14 @@ void StepWatch::FillDigest(absl::Duration now, v1::StepDigest* digest) {
 std::vector<v1::ClientMessage> StepWatch::Report(absl::Duration now) {
   std::vector<v1::ClientMessage> messages;
   absl::MutexLock lock(&mutex_);
-  if (!stirred_ || now < next_digest_) return messages;
-  if (recorder_.program() != nullptr && !sent()) {
+  const bool another = recorder_.program() != nullptr && !sent();
+  const bool due = another ? pacer_.step_due(now) : pacer_.progress_due(now);
+  if (!stirred_ || !due) return messages;
+  if (another) {
     if (guide_ != nullptr) guide_->End();
     guide_ = nullptr;
     AddProgram(&messages);
+    pacer_.ToldStep(now);
   } else if (Faster()) {
     AddProgram(&messages);
   }
@@ -193,14 +195,14 @@ std::vector<v1::ClientMessage> StepWatch::Report(absl::Duration now) {
   digest_signature_ = signature;
   FillDigest(now, messages.emplace_back().mutable_step_digest());
   stirred_ = false;
-  next_digest_ = now + kDigestPeriod;
+  pacer_.ToldProgress(now);
   return messages;
 }
 
 void StepWatch::Forget() {
   absl::MutexLock lock(&mutex_);
   sent_program_ = digest_signature_ = 0;
-  next_digest_ = absl::ZeroDuration();
+  pacer_ = steps::ReportPacer();
 }
 
 uint32_t StepWatch::LogicalOf(uint64_t buffer) {

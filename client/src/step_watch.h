@@ -20,6 +20,7 @@
 #include "client/src/plan_sink.h"
 #include "common/base/bytes.h"
 #include "common/device/map_driver.h"
+#include "common/steps/report_pacer.h"
 #include "common/steps/step_recorder.h"
 #include "mets/v1/session.pb.h"
 
@@ -27,7 +28,7 @@ namespace mets::client {
 
 // A StepRecorder for several threads, and its messages: the program when it is
 // another one than the last sent, or its work takes clearly less time than was
-// said, and a digest at most once a second while ops run.
+// said, and a digest, about once a second while ops run (ReportPacer).
 //
 // It also says what a plan wants moved while the step goes on (PlanGuide).
 //
@@ -141,7 +142,7 @@ class StepWatch {
   uint64_t sent_program_ ABSL_GUARDED_BY(mutex_) = 0;  // Its number.
   absl::Duration sent_duration_ ABSL_GUARDED_BY(mutex_);
   uint64_t digest_signature_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Duration next_digest_ ABSL_GUARDED_BY(mutex_);
+  steps::ReportPacer pacer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mets::client

@@ -25,8 +25,10 @@ SimClient::SimClient(World* world, Machine* machine, const JobProgram& program,
       gate_(
           world, session, device_,
           [this](core::Input input) {
-            if (std::holds_alternative<core::TurnEnded>(input)) Lend();
-            Report();
+            if (std::holds_alternative<core::TurnEnded>(input)) {
+              Lend();
+              Report();
+            }
             to_core_(std::move(input));
           },
           [this] { return Stalled(); }),
@@ -64,9 +66,19 @@ bool SimClient::Gated() const {
 void SimClient::WatchOp() {
   steps::PlanMoves moves;
   steps_.Begin(JobTime(), op_, &moves);
-  if (steps_.BeginsStep()) gate_.StepEnds();
+  if (steps_.BeginsStep()) EndStep();
   Plan(moves);
   BeginOp();
+}
+
+void SimClient::EndStep() {
+  const auto need = meter_.StepEnds(
+      world_.time(), live_, absl::Seconds(gate_.waited() + result_.stall));
+  if (need.has_value()) {
+    to_core_(core::StepNeed{session_, device_, need->peak, need->persistent,
+                            need->step});
+  }
+  gate_.StepEnds();
 }
 
 void SimClient::BeginOp() {
@@ -110,6 +122,7 @@ void SimClient::Pin() {
     Buffer& buffer = buffers_[access.buffer];
     if (buffer.pinned || buffer.phase != Phase::kResident) continue;
     buffer.pinned = true;
+    buffer.last_use = world_.now();
     Change(access.buffer);
   }
 }
@@ -149,6 +162,8 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
     }
     buffer.phase = Phase::kResident;
     buffer.dirty = true;
+    live_ += buffer.size;
+    meter_.NoteLive(live_);
     Change(b);
   }
   return true;
@@ -190,7 +205,6 @@ void SimClient::EndOp() {
   for (const steps::Access& access : op.accesses) {
     Buffer& buffer = buffers_[access.buffer];
     buffer.pinned = false;
-    buffer.last_use = world_.now();
     if (access.kind != AccessKind::kRead) {
       buffer.dirty = true;
       buffer.slot = SlotId();
@@ -200,10 +214,10 @@ void SimClient::EndOp() {
   result_.peak = std::max(result_.peak, resident() + program_.small_peak);
   steps::PlanMoves moves;
   steps_.End(JobTime(), op_, &moves);
-  for (uint32_t b : op.frees) Free(b);
   GiveTokensBack();
   Plan(moves);
   if (Gated()) gate_.Leave();
+  for (uint32_t b : op.frees) Free(b);  // Programs do so between ops.
   ++op_;
   NextOp();
 }
@@ -215,6 +229,7 @@ void SimClient::Free(uint32_t b) {
     idle_.Put(buffer.chunks);
     buffer.chunks.clear();
   }
+  if (buffer.phase != Phase::kNone) live_ -= buffer.size;
   buffer.phase = Phase::kNone;
   buffer.freed = true;
   Change(b);

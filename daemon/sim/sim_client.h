@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/steps/step_meter.h"
 #include "daemon/core/types.h"
 #include "daemon/sim/chunk_purse.h"
 #include "daemon/sim/job_program.h"
@@ -64,7 +65,7 @@ class SimClient {
   struct Buffer {
     Bytes size;
     Phase phase = Phase::kNone;
-    bool pinned = false;
+    bool pinned = false, pinned_before = false;  // Now, and at the last report.
     bool dirty = true;
     bool freed = false;    // While a copy of it runs.
     bool by_plan = false;  // It leaves for the plan.
@@ -76,8 +77,10 @@ class SimClient {
   };
   struct Eviction {
     core::EvictOrder order;
+    // Goes over the candidates twice: the second time with what an op waits
+    // for.
     size_t next = 0;
-    Bytes given;
+    Bytes given, leaving;
     int running = 0;
     std::vector<core::BufferResult> results;
   };
@@ -85,6 +88,7 @@ class SimClient {
   // Ops (sim_client.cc).
   bool Gated() const;
   void WatchOp();
+  void EndStep();
   void BeginOp();
   void PassGate();
   void Admit();
@@ -103,7 +107,7 @@ class SimClient {
   void Leave(uint32_t b, SlotId slot, std::function<void(bool)> done);
 
   // The plan (sim_plan.cc).
-  void On(const core::PlanOrder& order);
+  void Follow(const core::PlanOrder& order);
   void Plan(const steps::PlanMoves& moves);
   void PlannedEvictions();
   void PlannedRestores();
@@ -112,14 +116,27 @@ class SimClient {
   void On(const core::Grant& grant);
   void On(const core::Regrant& regrant);
   void On(const core::Deny& deny);
-  void On(const core::EvictOrder& order);
-  void On(const core::TrimOrder& order);
-  void On(const core::ForgetOrder& order);
+  void On(const core::EvictOrder& order) { Queue(order); }
+  void On(const core::TrimOrder& order) { Queue(order); }
+  void On(const core::ForgetOrder& order) { Queue(order); }
+  void On(const core::PlanOrder& order) { Queue(order); }
   void On(const core::GateOrder& order) { gate_.Follow(order); }
   void On(const core::Refuse& refuse) { result_.error = refuse.reason; }
   template <typename Other>
   void On(const Other&) {}
-  void GoOn(Eviction* eviction);
+  // One after the other.
+  void Queue(core::SessionAction order);
+  void FollowNext();
+  void Follow(const core::EvictOrder& order);
+  void Follow(const core::TrimOrder& order);
+  void Follow(const core::ForgetOrder& order);
+  template <typename Other>
+  void Follow(const Other&) {}
+  // The eviction, until its order is answered.
+  void GoOn();
+  bool TryEvict(size_t candidate, bool wanted);
+  // A waiting op has named it.
+  bool Wanted(uint32_t b) const;
   void GiveBack(const Chunks& chunks, OrderId order, bool lent = false);
   // What is idle, for the time until its next turn.
   void Lend();
@@ -161,9 +178,12 @@ class SimClient {
   uint64_t last_copy_ = 0;
   std::vector<uint32_t> changed_;
   bool reporting_ = false;
-  std::map<uint64_t, Eviction> evictions_;
+  std::deque<core::SessionAction> orders_;
+  std::optional<Eviction> eviction_;
   SimGate gate_;
   StepReporter steps_;
+  steps::StepMeter meter_;
+  Bytes live_;  // Of buffers, wherever they are.
   uint64_t reported_version_ = 0;
   std::map<uint32_t, SlotId> plan_slots_;  // By BufferReport::logical.
   std::deque<uint32_t> to_evict_, to_restore_;

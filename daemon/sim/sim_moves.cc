@@ -11,9 +11,9 @@ void SimClient::Restore(uint32_t b, Chunks chunks, std::function<void()> done) {
   buffer.phase = Phase::kReturning;
   const uint64_t copy = ++last_copy_;
   buffer.copy = copy;
-  result_.restored += program_.buffers[b];
   const auto end = [this, b, copy, chunks, done] {
     Buffer& back = buffers_[b];
+    result_.restored += program_.buffers[b];
     if (back.copy == copy) {
       back.phase = Phase::kResident;
       back.chunks = chunks;
@@ -37,7 +37,8 @@ void SimClient::Leave(uint32_t b, SlotId slot, std::function<void(bool)> done) {
   buffer.phase = Phase::kLeaving;
   const uint64_t copy = ++last_copy_;
   buffer.copy = copy;
-  const auto end = [this, b, copy, slot, done] {
+  const bool clean = !buffer.dirty && buffer.slot == slot;
+  const auto end = [this, b, copy, slot, clean, done] {
     Buffer& left = buffers_[b];
     if (left.copy != copy) {  // An op needs it, or it is freed.
       done(false);
@@ -46,14 +47,14 @@ void SimClient::Leave(uint32_t b, SlotId slot, std::function<void(bool)> done) {
     left.phase = Phase::kSwapped;
     left.slot = slot;
     left.copy = 0;
+    if (!clean) result_.evicted += program_.buffers[b];
     Change(b);
     done(true);
   };
-  if (!buffer.dirty && buffer.slot == slot) {
+  if (clean) {
     world_.After(machine_.costs.map, end);
     return;
   }
-  result_.evicted += program_.buffers[b];
   machine_.out.Copy(session_, program_.buffers[b],
                     [this, end] { world_.After(machine_.costs.map, end); });
 }

@@ -9,6 +9,7 @@ namespace mets::sim {
 namespace {
 
 constexpr double kReportEvery = 0.02;
+constexpr int kMostMoves = 16;  // As in the client (eviction_window.cc).
 
 }  // namespace
 
@@ -44,57 +45,89 @@ void SimClient::On(const core::Deny& deny) {
   result_.error = deny.reason;
 }
 
-void SimClient::On(const core::EvictOrder& order) {
-  Eviction& eviction = evictions_[order.order.value()];
-  eviction.order = order;
-  GoOn(&eviction);
+void SimClient::Queue(core::SessionAction order) {
+  orders_.push_back(std::move(order));
+  FollowNext();
 }
 
-// Copies one buffer after the other until the target is reached, then answers.
-void SimClient::GoOn(Eviction* eviction) {
-  const core::EvictOrder& order = eviction->order;
-  const uint64_t number = order.order.value();
-  while (eviction->next < order.candidates.size() &&
-         eviction->given < order.target && eviction->running == 0) {
-    const auto& candidate = order.candidates[eviction->next++];
-    const uint32_t b = static_cast<uint32_t>(candidate.buffer.value() - 1);
-    Buffer& buffer = buffers_[b];
-    core::BufferResult result{candidate.buffer, core::Outcome::kSkipped,
-                              !buffer.dirty, SlotId()};
-    if (buffer.phase != Phase::kResident || buffer.pinned) {
-      if (buffer.phase == Phase::kNone) result.outcome = core::Outcome::kFreed;
-      eviction->results.push_back(result);
-      continue;
-    }
-    ++eviction->running;
-    Leave(b, candidate.slot.id, [this, b, number, result](bool left) mutable {
-      Eviction& mine = evictions_[number];
-      --mine.running;
-      if (left) {
-        result.outcome = core::Outcome::kDone;
-        result.slot = buffers_[b].slot;
-        mine.given += TotalSize(buffers_[b].chunks);
-        GiveBack(buffers_[b].chunks, mine.order.order);
-        buffers_[b].chunks.clear();
-      } else if (buffers_[b].freed) {
-        result.outcome = core::Outcome::kFreed;
-      }
-      mine.results.push_back(result);
-      GoOn(&mine);
-    });
+void SimClient::FollowNext() {
+  while (!eviction_.has_value() && !orders_.empty()) {
+    const core::SessionAction order = std::move(orders_.front());
+    orders_.pop_front();
+    std::visit([this](const auto& o) { Follow(o); }, order);
   }
-  if (eviction->running > 0) return;
-  for (; eviction->next < order.candidates.size(); ++eviction->next) {
-    eviction->results.push_back({order.candidates[eviction->next].buffer,
-                                 core::Outcome::kSkipped, false, SlotId()});
+}
+
+void SimClient::Follow(const core::EvictOrder& order) {
+  eviction_.emplace();
+  eviction_->order = order;
+  for (const auto& candidate : order.candidates) {
+    eviction_->results.push_back(
+        {candidate.buffer, core::Outcome::kSkipped, false, SlotId()});
   }
+  GoOn();
+}
+
+bool SimClient::Wanted(uint32_t b) const {
+  if (!waiting_) return false;
+  const auto& accesses = program_.ops[op_].accesses;
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [b](const auto& access) { return access.buffer == b; });
+}
+
+// Begins copies until they reach the target, then answers.
+void SimClient::GoOn() {
+  Eviction& mine = *eviction_;
+  const size_t count = mine.order.candidates.size();
+  while (mine.next < 2 * count && mine.running < kMostMoves &&
+         mine.given + mine.leaving < mine.order.target) {
+    if (mine.next == count && mine.running > 0) break;
+    const bool wanted = mine.next >= count;
+    const size_t candidate = mine.next++ % count;
+    if (TryEvict(candidate, wanted)) ++mine.running;
+  }
+  if (mine.running > 0) return;
   core::OrderDone done;
   done.session = session_;
-  done.order = order.order;
-  done.results = std::move(eviction->results);
-  evictions_.erase(number);
+  done.order = mine.order.order;
+  done.results = std::move(mine.results);
+  eviction_.reset();
   Report();
   to_core_(std::move(done));
+  FollowNext();
+}
+
+bool SimClient::TryEvict(size_t candidate, bool wanted) {
+  const auto& named = eviction_->order.candidates[candidate];
+  const uint32_t b = static_cast<uint32_t>(named.buffer.value() - 1);
+  core::BufferResult& result = eviction_->results[candidate];
+  Buffer& buffer = buffers_[b];
+  if (result.outcome != core::Outcome::kSkipped || Wanted(b) > wanted) {
+    return false;
+  }
+  if (buffer.phase != Phase::kResident || buffer.pinned) {
+    if (buffer.phase == Phase::kNone) result.outcome = core::Outcome::kFreed;
+    return false;
+  }
+  result.clean = !buffer.dirty;
+  const Bytes size = TotalSize(buffer.chunks);
+  eviction_->leaving += size;
+  Leave(b, named.slot.id, [this, b, candidate, size](bool left) {
+    --eviction_->running;
+    eviction_->leaving -= size;
+    core::BufferResult& mine = eviction_->results[candidate];
+    if (left) {
+      mine.outcome = core::Outcome::kDone;
+      mine.slot = buffers_[b].slot;
+      eviction_->given += size;
+      GiveBack(buffers_[b].chunks, eviction_->order.order);
+      buffers_[b].chunks.clear();
+    } else if (buffers_[b].freed) {
+      mine.outcome = core::Outcome::kFreed;
+    }
+    GoOn();
+  });
+  return true;
 }
 
 void SimClient::On(const core::Regrant& regrant) {
@@ -112,7 +145,7 @@ void SimClient::Lend() {
   GiveBack(chunks, OrderId(), /*lent=*/true);
 }
 
-void SimClient::On(const core::TrimOrder& order) {
+void SimClient::Follow(const core::TrimOrder& order) {
   GiveBack(idle_.TakeAny(order.target), order.order);
   core::OrderDone done;
   done.session = session_;
@@ -120,7 +153,7 @@ void SimClient::On(const core::TrimOrder& order) {
   to_core_(std::move(done));
 }
 
-void SimClient::On(const core::ForgetOrder& order) {
+void SimClient::Follow(const core::ForgetOrder& order) {
   for (ChunkId chunk : order.chunks) lent_.erase(chunk);
   to_core_(core::Forgotten{session_, order.order, {}});
 }
@@ -158,7 +191,9 @@ void SimClient::Change(uint32_t b) {
   reporting_ = true;
   world_.After(kReportEvery, [this] {
     reporting_ = false;
-    if (!result_.done) Report();
+    if (result_.done) return;
+    ReportSteps();
+    Report();
   });
 }
 
@@ -173,7 +208,9 @@ core::BufferReport SimClient::Describe(uint32_t b) {
       buffer.phase == Phase::kSwapped || buffer.phase == Phase::kReturning;
   report.state =
       away ? core::BufferState::kSwapped : core::BufferState::kResident;
-  report.pinned = buffer.pinned;
+  // At two reports in a row, as in the client.
+  report.pinned =
+      std::exchange(buffer.pinned_before, buffer.pinned) && buffer.pinned;
   report.clean = !buffer.dirty;
   report.idle = absl::Seconds(world_.now() - buffer.last_use);
   report.slot = buffer.slot;
@@ -185,27 +222,28 @@ void SimClient::ReportSteps() {
   for (core::Input& input : steps_.Report(JobTime())) {
     to_core_(std::move(input));
   }
-  if (steps_.version() == reported_version_) return;
-  reported_version_ = steps_.version();
-  for (uint32_t b = 0; b < buffers_.size(); ++b) {
-    if (buffers_[b].phase != Phase::kNone) Change(b);
-  }
 }
 
 void SimClient::Report() {
-  ReportSteps();
+  if (std::exchange(reported_version_, steps_.version()) != steps_.version()) {
+    for (uint32_t b = 0; b < buffers_.size(); ++b) {
+      if (buffers_[b].phase != Phase::kNone) Change(b);
+    }
+  }
   core::BufferChanges changes;
   changes.session = session_;
   changes.device = device_;
-  for (uint32_t b : changed_) changes.buffers.push_back(Describe(b));
-  changed_.clear();
-  changes.cached = idle_.bytes();
   if (op_ < program_.ops.size()) {
     for (const steps::Access& access : program_.ops[op_].accesses) {
       const Buffer& buffer = buffers_[access.buffer];
-      if (buffer.pinned) changes.pinned += buffer.size;
+      if (!buffer.pinned || !buffer.pinned_before) continue;
+      changes.pinned += buffer.size;
+      Change(access.buffer);
     }
   }
+  for (uint32_t b : changed_) changes.buffers.push_back(Describe(b));
+  changed_.clear();
+  changes.cached = idle_.bytes();
   changes.totals.evicted = result_.evicted;
   changes.totals.restored = result_.restored;
   to_core_(std::move(changes));

@@ -8,7 +8,7 @@
 
 namespace mets::sim {
 
-void SimClient::On(const core::PlanOrder& order) {
+void SimClient::Follow(const core::PlanOrder& order) {
   // What leaves for the plan before, stays.
   if (plan_evicts_ > 0) {
     for (Buffer& buffer : buffers_) {
@@ -37,12 +37,17 @@ void SimClient::On(const core::PlanOrder& order) {
 }
 
 void SimClient::Plan(const steps::PlanMoves& moves) {
+  const auto drop = [](uint32_t b, std::deque<uint32_t>* from) {
+    from->erase(std::remove(from->begin(), from->end(), b), from->end());
+  };
   for (uint32_t b : moves.restore) {
-    to_evict_.erase(std::remove(to_evict_.begin(), to_evict_.end(), b),
-                    to_evict_.end());
+    drop(b, &to_evict_);
     to_restore_.push_back(b);
   }
-  for (uint32_t b : moves.evict) to_evict_.push_back(b);
+  for (uint32_t b : moves.evict) {
+    drop(b, &to_restore_);
+    to_evict_.push_back(b);
+  }
   PlannedEvictions();
   PlannedRestores();
 }
@@ -52,7 +57,9 @@ void SimClient::PlannedEvictions() {
     const uint32_t b = to_evict_.front();
     to_evict_.pop_front();
     Buffer& buffer = buffers_[b];
-    if (buffer.phase != Phase::kResident || buffer.pinned) continue;
+    if (buffer.phase != Phase::kResident || buffer.pinned || Wanted(b)) {
+      continue;
+    }
     const auto slot = plan_slots_.find(steps_.LogicalOf(b));
     if (slot == plan_slots_.end()) continue;
     ++plan_evicts_;
@@ -80,16 +87,15 @@ void SimClient::PlannedRestores() {
     if (buffer.phase == Phase::kSwapped) {
       Chunks chunks;
       if (!idle_.Take(buffer.size, &chunks)) return;
-
       ++plan_restores_;
       to_restore_.pop_front();
       Restore(b, std::move(chunks), [this] {
         --plan_restores_;
         PlannedRestores();
       });
-      return;
+    } else {
+      to_restore_.pop_front();
     }
-    to_restore_.pop_front();
   }
 }
 

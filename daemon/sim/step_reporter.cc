@@ -1,14 +1,11 @@
 #include "daemon/sim/step_reporter.h"
 
-#include <algorithm>
 #include <map>
-
-#include "common/steps/step_change.h"
 
 namespace mets::sim {
 namespace {
 
-constexpr double kProgressEvery = 1;
+constexpr double kFaster = 0.9;  // As in the client (step_watch.h).
 
 // Keys are not 0.
 uint64_t KeyOf(uint32_t buffer) { return uint64_t{buffer} + 1; }
@@ -25,6 +22,7 @@ void StepReporter::Begin(double now, size_t index, steps::PlanMoves* moves) {
   }
   op_.reset();
   if (!touches.empty()) {
+    stirred_ = true;
     signature_ = recorder_.SignatureOf(op.kind, touches.data(), touches.size());
     op_ = recorder_.OpBegin(absl::Seconds(now), signature_, touches.data(),
                             touches.size());
@@ -89,42 +87,37 @@ void StepReporter::End(double now, size_t index, steps::PlanMoves* moves) {
 
 std::vector<core::Input> StepReporter::Report(double now) {
   std::vector<core::Input> inputs;
+  const absl::Duration time = absl::Seconds(now);
   const steps::StepProgram* program = recorder_.program();
-  if (program != nullptr && !known()) {
+  const bool another = program != nullptr && !known();
+  const bool due = another ? pacer_.step_due(time) : pacer_.progress_due(time);
+  if (!stirred_ || !due) return inputs;
+  if (another) {
+    follower_.reset();
+    pacer_.ToldStep(time);
+  }
+  if (another ||
+      (program != nullptr && program->duration < kFaster * told_duration_)) {
     inputs.push_back(core::StepSeen{session_, device_, *program});
     told_program_ = recorder_.program_number();
-    follower_.reset();
-    next_progress_ = now;
+    told_duration_ = program->duration;
   }
-  TellNeed(&inputs);
-  if (now < next_progress_ || told_program_ == 0) return inputs;
-  next_progress_ = now + kProgressEvery;
   core::StepProgress progress;
   progress.session = session_;
   progress.device = device_;
   progress.steps = recorder_.point().steps;
-  if (program != nullptr) {
+  if (known()) {
     progress.signature = program->signature;
     progress.duration = recorder_.summary().duration;
     progress.since_begin = absl::Seconds(now - step_began_);
   }
+  // That there is no step is said once.
+  if (progress.signature == 0 && told_signature_ == 0) return inputs;
+  told_signature_ = progress.signature;
   inputs.push_back(progress);
+  stirred_ = false;
+  pacer_.ToldProgress(time);
   return inputs;
-}
-
-void StepReporter::TellNeed(std::vector<core::Input>* inputs) {
-  const steps::StepSummary& summary = recorder_.summary();
-  if (summary.signature == 0 || summary.peak_live.is_zero()) return;
-  const core::StepNeed need{session_, device_, summary.peak_live,
-                            summary.persistent_live, summary.duration};
-  if (told_need_.has_value() &&
-      !steps::Differ(told_need_->peak, need.peak, need.peak) &&
-      !steps::Differ(told_need_->persistent, need.persistent, need.peak) &&
-      !steps::Differ(told_need_->step, need.step)) {
-    return;
-  }
-  told_need_ = need;
-  inputs->push_back(need);
 }
 
 uint32_t StepReporter::LogicalOf(uint32_t buffer) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/steps/plan_follower.h"
+#include "common/steps/report_pacer.h"
 #include "common/steps/step_recorder.h"
 #include "daemon/core/types.h"
 #include "daemon/sim/job_program.h"
@@ -41,7 +42,7 @@ class StepReporter {
   // Ops that use a buffer in the step that repeats now; 0: none does.
   uint32_t step_ops() const { return recorder_.point().length; }
 
-  // What the core should know, at `now`.
+  // What the core should know, at `now`; to be asked as often as a client does.
   std::vector<core::Input> Report(double now);
   // core::BufferReport::logical of a buffer of the JobProgram.
   uint32_t LogicalOf(uint32_t buffer) const;
@@ -52,9 +53,9 @@ class StepReporter {
   bool follows() const { return follower_.has_value() && known(); }
   // The core knows the program of the step now.
   bool known() const {
-    return told_program_ != 0 && recorder_.program_number() == told_program_;
+    return recorder_.program() != nullptr &&
+           recorder_.program_number() == told_program_;
   }
-  void TellNeed(std::vector<core::Input>* inputs);
   // From buffers of the step to buffers of the JobProgram.
   void Append(const steps::PlanMoves& from, steps::PlanMoves* to) const;
 
@@ -65,10 +66,12 @@ class StepReporter {
   std::optional<steps::OpId> op_;
   uint64_t signature_ = 0;
   double step_began_ = 0;
+  bool stirred_ = false;       // Ops since the last progress was told.
   uint64_t told_program_ = 0;  // Its number.
-  std::optional<core::StepNeed> told_need_;
+  absl::Duration told_duration_;
+  uint64_t told_signature_ = 0;
   std::optional<steps::PlanFollower> follower_;
-  double next_progress_ = 0;
+  steps::ReportPacer pacer_;
 };
 
 }  // namespace mets::sim

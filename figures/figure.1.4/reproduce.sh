@@ -1,12 +1,18 @@
 #!/bin/sh
-# Figure 1.4: bytes moved by pairs of live trainings, and as simulated.
-#   reproduce.sh             plots data/moved.csv
-#   reproduce.sh --measure   trains, records and simulates again before (needs
-#                            what deploy/quickstart builds, in build/ or in
-#                            BUILD; takes seven minutes)
+# Figure 1.4: bytes moved by live pairs of jobs, and as simulated.
+#   reproduce.sh             plots data/played.csv and data/moved.csv
+#   reproduce.sh --play      plays and simulates the recordings in data again
+#                            before (needs metsd, metsctl, mets-sim and
+#                            mets_player in build/ or in BUILD; takes six minutes)
+#   reproduce.sh --measure   trains and records again before that (needs what
+#                            deploy/quickstart builds; takes seven minutes more)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
+build=${BUILD:-$here/../../build}
 if [ "$1" = --measure ]; then
-  "$here/../python.sh" "$here/measure.py" "${BUILD:-$here/../../build}"
+  "$here/../python.sh" "$here/measure.py" "$build"
+fi
+if [ "$1" = --measure ] || [ "$1" = --play ]; then
+  "$here/../python.sh" "$here/play.py" "$build"
 fi
 "$here/../python.sh" "$here/plot.py"

@@ -23,6 +23,7 @@ TRACES = ["mets-cnn", "mets-resnet", "mets-lstm", "mets-attention",
           "mets-embedding", "mets-autoencoder", "singa-resnet-cifar100-b128",
           "singa-vgg-cifar-access"]
 ALLOCATORS = ["mets", "bfc", "malloc"]
+ROUNDS = 5
 ROOM = "6GiB"  # For METS where there is to be room for everything.
 
 
@@ -63,21 +64,28 @@ def run(build, allocator, *words, pool=ROOM):
             os.environ, METS_RUN_DIR=metsd.run_dir)).returncode
 
 
-def benchmark(build, allocator, paths):
-    """google-benchmark's JSON of all traces, each in a process of its own."""
-    result = None
+def benchmark(build, allocator, path):
+    """google-benchmark's JSON of one trace, in a process of its own."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as out:
-        for path in paths:
-            if run(build, allocator, f"--benchmark_out={out.name}",
-                   "--benchmark_repetitions=5", "--benchmark_min_time=0.1",
-                   path):
-                sys.exit(f"{allocator} failed")
-            said = json.loads(pathlib.Path(out.name).read_text("utf-8"))
-            if result is None:
-                result = said
-            else:
-                result["benchmarks"] += said["benchmarks"]
-    return result
+        if run(build, allocator, f"--benchmark_out={out.name}",
+               "--benchmark_min_time=0.1", path):
+            sys.exit(f"{allocator} failed")
+        return json.loads(pathlib.Path(out.name).read_text("utf-8"))
+
+
+def benchmarks(build, paths):
+    """{allocator: google-benchmark's JSON of all traces and rounds}. They take
+    turns, so that what else the machine does for a while meets all alike."""
+    results = {}
+    for path in paths:
+        for _ in range(ROUNDS):
+            for allocator in ALLOCATORS:
+                said = benchmark(build, allocator, path)
+                if allocator in results:
+                    results[allocator]["benchmarks"] += said["benchmarks"]
+                else:
+                    results[allocator] = said
+    return results
 
 
 def least_pool(build, allocator, path, live_bytes):
@@ -101,9 +109,9 @@ def main():
             text, live_bytes[name] = calls(name)
             paths.append(pathlib.Path(folder, name + ".calls"))
             paths[-1].write_text(text, encoding="utf-8")
-        for allocator in ALLOCATORS:
-            (HERE / f"data/{allocator}.json").write_text(json.dumps(
-                benchmark(build, allocator, paths), indent=1) + "\n", "utf-8")
+        for allocator, said in benchmarks(build, paths).items():
+            (HERE / f"data/{allocator}.json").write_text(
+                json.dumps(said, indent=1) + "\n", "utf-8")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["trace", "live_bytes", "allocator", "percent"])
         for name, path in zip(TRACES, paths):

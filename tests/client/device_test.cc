@@ -110,6 +110,27 @@ TEST_F(DeviceTest, FreedMemoryIsUsedAgainWithoutARequest) {
   EXPECT_EQ(Stats().cache_hits_total, 1u);
 }
 
+TEST_F(DeviceTest, CountsWhatLivesAsTheProgramAsked) {
+  char* large = Alloc(MiB(2) + Bytes(1));
+  char* small = Alloc(Bytes(1000));  // The first of its slab.
+  char* second = Alloc(Bytes(10));
+  const uint64_t all = (MiB(2) + Bytes(1011)).count();
+  EXPECT_EQ(Stats().live_bytes, all);
+  EXPECT_EQ(Stats().allocations_total, 3u);
+  device_->Free(small);
+  EXPECT_EQ(Stats().live_bytes, all - 1000);
+  Op* op = Begin({{large, 0, METS_READ}});
+  device_->Free(large);  // The op still has it.
+  EXPECT_EQ(Stats().live_bytes, 10u);
+  device_->EndOp(op);
+  EXPECT_EQ(Stats().live_bytes, 10u);
+  EXPECT_EQ(Stats().peak_live_bytes, all);
+  device_->ResetPeak();
+  EXPECT_EQ(Stats().peak_live_bytes, 10u);
+  device_->Free(second);
+  EXPECT_EQ(Stats().live_bytes, 0u);
+}
+
 TEST_F(DeviceTest, BadArgumentsChangeNothing) {
   mets_alloc_options options = METS_ALLOC_OPTIONS_INIT;
   void* address;
@@ -334,6 +355,16 @@ TEST_F(DeviceTest, BuffersThatDoNotLastAreNotReportedWhileNothingIsTight) {
   brief = Alloc(MiB(2));
   EXPECT_FALSE(device_->ReportChanges(ReportScope::kLasting));
   EXPECT_TRUE(device_->ReportChanges(ReportScope::kAll));
+}
+
+TEST_F(DeviceTest, ABufferThatNoOpHasUsedCountsAsUsedAtItsFirstReport) {
+  Alloc(MiB(1));
+  uplink_.TakeSent();
+  ASSERT_TRUE(device_->ReportChanges(ReportScope::kAll));
+  const v1::BufferChanges changes = uplink_.TakeSent().back().buffer_changes();
+  ASSERT_EQ(changes.buffers_size(), 1);
+  EXPECT_LT(changes.buffers(0).idle_ms(), 10000u);
+  EXPECT_FALSE(device_->ReportChanges(ReportScope::kAll)) << "it stays so";
 }
 
 TEST_F(DeviceTest, TrimGivesTheOldestCachedMemoryBack) {

@@ -86,5 +86,19 @@ TEST_F(RangeCacheTest, ShowsTheSmallestThatAreLargeEnough) {
   EXPECT_EQ(cache_.AtLeast(MiB(2)), std::vector<Buffer*>{older});
 }
 
+// It remembers what sizes it has had, but not for ever.
+TEST_F(RangeCacheTest, FindsRangesOfManySizes) {
+  constexpr int kSizes = 10000;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 1; i <= kSizes; ++i) {
+      Buffer* range = Range(MiB(i));
+      cache_.Put(range);
+      ASSERT_EQ(cache_.TakeFit(MiB(i)), range);
+      ASSERT_EQ(cache_.TakeFit(MiB(i)), nullptr);
+    }
+  }
+  EXPECT_EQ(cache_.bytes(), Bytes());
+}
+
 }  // namespace
 }  // namespace mets::client

@@ -43,9 +43,9 @@ struct Training {
 
   void Step() {
     for (int i = 0; i < layers; ++i)
-      Op({{weights[i], false}}, MiB(50 + i % kSizes));
+      Op({{weights[i], false}}, MiB(50 + i % kSizes), kind);
     for (int i = layers - 1; i >= 0; --i) {
-      Op({{activations.back(), false}, {weights[i], true}}, Bytes());
+      Op({{activations.back(), false}, {weights[i], true}}, Bytes(), kind);
       watch.Free(activations.back());
       activations.pop_back();
     }
@@ -68,6 +68,7 @@ struct Training {
                     return *static_cast<absl::Duration*>(to.get()) -
                            *static_cast<absl::Duration*>(from.get());
                   }};
+  uint64_t kind = 0;                   // Of the steps' ops.
   std::optional<absl::Duration> work;  // That an op launches.
   absl::Duration device_time;
   absl::Duration now = absl::Seconds(1);
@@ -108,6 +109,19 @@ TEST(StepWatchTest, ProgramIsSentOnceAndThenOneSmallDigestASecond) {
   EXPECT_LT(bytes, 10 * 1000u);
   EXPECT_GE(sent.back().step_digest().steps(), 215u);
   EXPECT_LE(sent.back().step_digest().steps(), 240u);
+}
+
+TEST(StepWatchTest, AnotherStepIsToldSoonAndWhatKeepsChangingSeldom) {
+  Training training(5);  // 10 ms a step.
+  ASSERT_EQ(CountPrograms(training.Run(110)), 1);
+  training.kind = 1;
+  EXPECT_EQ(CountPrograms(training.Run(10)), 1);
+  int told = 0;
+  for (training.kind = 2; training.kind < 52; ++training.kind) {
+    told += CountPrograms(training.Run(20));
+  }
+  EXPECT_GE(told, 10);  // In 10 seconds.
+  EXPECT_LE(told, 20);
 }
 
 TEST(StepWatchTest, ProgramHasTheTimesOfTheDevicesWork) {

@@ -53,10 +53,13 @@ for name, memory, speed in [("fits", "1GiB", 1e9), ("slow", 1, 1e6),
     result[name + "_speed"] = found.bytes_per_second
 print(found)
 result["unchanged"] = before == [w.numpy().tobytes() for w in model.weights]
-try:
-    mets.tensorflow.advise(model, (x, y))
-except ValueError as error:
-    result["error"] = str(error)
+result["errors"] = []
+for arguments in [((x, y),), ((x, y, y), 1), ((x, y), 1, 0),
+                  (tf.data.Dataset.from_tensors((x, y)), 1)]:
+    try:
+        mets.tensorflow.advise(model, *arguments)
+    except ValueError as error:
+        result["errors"].append(str(error))
 print(json.dumps(result))
 """
 
@@ -132,8 +135,13 @@ class Advise(unittest.TestCase):
     def test_it_changes_nothing_by_itself(self):
         self.assertTrue(self.found["unchanged"])
 
-    def test_it_asks_for_what_it_cannot_find_out(self):
-        self.assertIn("how much memory", self.found["error"])
+    def test_it_asks_for_what_it_cannot_find_out_and_names_what_is_wrong(self):
+        for error, text in zip(
+                self.found["errors"],
+                ["how much memory", "the batch has 3 parts",
+                 "bytes_per_second is 0", "the batch is a dataset"],
+                strict=True):
+            self.assertIn(text, error)
 
     def test_what_it_applies_saves_memory_and_changes_no_bit(self):
         self.assertEqual(self.applied["names"],

@@ -63,6 +63,13 @@ tf.constant(1.0)
 mets.tensorflow.enable()
 """
 
+TOO_LATE_FOR_ITS_SESSION = """
+import tensorflow as tf, mets.tensorflow
+with tf.Graph().as_default():
+    session = tf.compat.v1.Session()
+mets.tensorflow.enable()
+"""
+
 ENABLE = """
 import sys, mets.tensorflow, tensorflow as tf
 print("used:", mets.tensorflow.enable(required="required" in sys.argv or None))
@@ -82,9 +89,10 @@ class Errors(unittest.TestCase):
         self.assertIn(text, done.stderr.splitlines()[-1])
 
     def test_too_late(self):
-        self.raises(self.python.run(TOO_LATE),
-                    "RuntimeError: mets.tensorflow.enable(): TensorFlow has its "
-                    "devices already; call it before")
+        for program in TOO_LATE, TOO_LATE_FOR_ITS_SESSION:
+            self.raises(self.python.run(program),
+                        "RuntimeError: mets.tensorflow.enable(): TensorFlow has "
+                        "its devices already; call it before")
 
     def test_another_plug_in(self):
         # TensorFlow itself must not load it: the variable comes afterwards.
@@ -94,6 +102,15 @@ class Errors(unittest.TestCase):
         self.raises(self.python.run(script),
                     "another TensorFlow plug-in is there already, and METS works "
                     "with none beside it: /x/y.so")
+        # Where TensorFlow looks for some: in every site-packages.
+        with tempfile.TemporaryDirectory() as folder:
+            plugin = pathlib.Path(folder, "tensorflow-plugins", "other.so")
+            plugin.parent.mkdir()
+            plugin.touch()
+            script = ("import sys, mets.tensorflow\n"
+                      f"sys.path.append({folder!r})\n"
+                      "mets.tensorflow.enable()\n")
+            self.raises(self.python.run(script), str(plugin))
 
     def test_another_version(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -41,9 +41,12 @@ std::unique_ptr<DeviceMemory> DeviceMemory::Open(const MetsApi& api,
     *error = api.last_error();
     return nullptr;
   }
-  if (api.device_open(client, id, METS_OPS_SEEN, &device) != METS_OK ||
-      api.device_get_info(device, &info) != METS_OK) {
-    *error = api.last_error() + Advice(kind);
+  const mets_status opened =
+      api.device_open(client, id, METS_OPS_SEEN, &device);
+  if (opened != METS_OK || api.device_get_info(device, &info) != METS_OK) {
+    // UNAVAILABLE: metsd has no such device.
+    *error = api.last_error() +
+             (opened == METS_UNAVAILABLE ? Advice(kind) : "");
     return nullptr;
   }
   if (std::string(info.kind) != kind) {

@@ -255,6 +255,15 @@ def advise(model: tf.keras.Model, batch: Any, stats: Callable[[], Stats],
             raise ValueError("advise: how fast are copies from and to the GPU? "
                              "bytes_per_second=...; metsctl bench measures it")
         bytes_per_second = _host_bandwidth()
+    if bytes_per_second <= 0:
+        raise ValueError(f"advise: bytes_per_second is {bytes_per_second}; it "
+                         "is above 0")
+    if isinstance(batch, tf.data.Dataset):
+        raise ValueError("advise: the batch is a dataset; it is one element of "
+                         "it: next(iter(dataset))")
+    if isinstance(batch, tuple) and len(batch) != 2:
+        raise ValueError(f"advise: the batch has {len(batch)} parts; it is "
+                         "(inputs, labels), or inputs alone")
     inputs, labels = batch if isinstance(batch, tuple) else (batch, None)
     inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
 

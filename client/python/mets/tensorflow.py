@@ -15,6 +15,7 @@ is as it was.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pathlib
 import re
@@ -24,6 +25,7 @@ import time
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.client import session
 from tensorflow.python.eager import context
 
 from mets import _advice
@@ -65,8 +67,9 @@ def _check_alone() -> None:
     others = [os.environ.get(_VARIABLE, "")]
     if pathlib.Path(others[0]).name == _LOADER:
         others = []
-    beside = pathlib.Path(tf.__file__).parent.parent / "tensorflow-plugins"
-    others += [str(file) for file in sorted(beside.glob("*.so"))]
+    for folder in [pathlib.Path(tf.__file__).parent.parent, *sys.path]:
+        plugins = pathlib.Path(folder, "tensorflow-plugins")
+        others += [str(file) for file in sorted(plugins.glob("*.so"))]
     others = [other for other in others if other]
     if others:
         raise RuntimeError(
@@ -76,9 +79,13 @@ def _check_alone() -> None:
 
 
 def _has_run() -> bool:
-    """Whether TensorFlow has made its devices: it does so for its first op."""
+    """Whether TensorFlow has made its devices: it does so for its first op, and
+    for each session."""
     existing = context.context_safe()
-    return existing is not None and existing._initialized
+    if existing is not None and existing._initialized:
+        return True
+    return any(issubclass(type(found), session.BaseSession)
+               and not found._closed for found in gc.get_objects())
 
 
 def _run_dir() -> str:
@@ -112,7 +119,8 @@ def _load() -> tuple[ctypes.CDLL | None, str]:
         return None, (
             f"this is TensorFlow {tf.__version__}, and METS is not built for "
             f"it: there is no {name}, only {', '.join(known) or 'none'} "
-            "(build it for this one: cmake -DMETS_TF_PYTHON)")
+            "(pip install METS again in this environment, or build it for "
+            "this TensorFlow: cmake -DMETS_TF_PYTHON=PYTHON)")
     error = _connect_error()
     if error:
         return None, error
@@ -146,8 +154,8 @@ def enable(*, job: str | None = None, limit: str | int | None = None,
     doing anything where `metsctl run` has done it all. The process connects to
     metsd when TensorFlow makes its devices, at its first op.
 
-    Raises RuntimeError, always, when TensorFlow has run ops already, or when
-    another plug-in is there.
+    Raises RuntimeError, always, when TensorFlow has run ops already or has a
+    session, or when another plug-in is there.
     """
     global _plugin
     if is_set("METS_DISABLE"):
@@ -160,7 +168,7 @@ def enable(*, job: str | None = None, limit: str | int | None = None,
         raise RuntimeError(
             "mets.tensorflow.enable(): TensorFlow has its devices already; "
             "call it before the program's first op (tf.constant, building a "
-            "model, tf.config.list_logical_devices, ...)")
+            "model, tf.config.list_logical_devices, ...) and session")
     _check_alone()
     _set_wishes({"METS_JOB": job, "METS_LIMIT": limit,
                  "METS_GUARANTEE": guarantee, "METS_PRIORITY": priority,
@@ -206,7 +214,7 @@ def advise(model: tf.keras.Model, batch: Any, memory: str | int | None = None,
     "swap" says that recomputing is no gain there. `Advice.apply` recomputes.
 
     Raises RuntimeError where METS is not in use, ValueError where `memory` or
-    `bytes_per_second` cannot be found out. TensorFlow's errors go through.
+    `bytes_per_second` cannot be found out, or an argument is none of these. TensorFlow's errors go through.
     """
     def known() -> Stats:
         found = stats()

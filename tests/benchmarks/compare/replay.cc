@@ -1,6 +1,7 @@
 #include "tests/benchmarks/compare/replay.h"
 
 #include <benchmark/benchmark.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +16,7 @@ namespace mets::compare {
 namespace {
 
 constexpr int kWarmUps = 3;
+constexpr int kThreads = 2;  // Or one.
 
 struct Call {
   bool allocates;
@@ -72,6 +74,7 @@ class Overlaps {
 struct Peaks {
   bool fits = true;
   int64_t live_bytes = 0;
+  size_t live_at = 0;  // So much lives behind the call of this number.
   int64_t held_bytes = 0;
 };
 
@@ -96,28 +99,38 @@ Peaks Look(const Trace& trace, Allocator& allocator) {
     }
     overlaps.Add(address, call.bytes);
     live += call.bytes;
-    peaks.live_bytes = std::max(peaks.live_bytes, live);
+    if (live > peaks.live_bytes) {
+      peaks.live_bytes = live;
+      peaks.live_at = &call - trace.calls.data() + 1;
+    }
     peaks.held_bytes = std::max(peaks.held_bytes, allocator.held_bytes());
   }
   return peaks;
 }
 
 // Each thread replays the whole trace, on blocks of its own; at first without a
-// clock, until the allocator has what all of them need.
+// clock, and meeting the others where most lives, so that the allocator has
+// what all of them need.
 void Time(benchmark::State& state, const Trace& trace, Allocator& allocator,
-          const Peaks& peaks) {
+          const Peaks& peaks, pthread_barrier_t* all) {
   std::vector<void*> addresses(trace.slots);
-  const auto replay = [&] {
-    for (const Call& call : trace.calls) {
-      if (call.allocates) {
-        addresses[call.slot] = allocator.Allocate(call.bytes);
+  const auto replay = [&](const Call* begin, const Call* end) {
+    for (const Call* call = begin; call < end; ++call) {
+      if (call->allocates) {
+        addresses[call->slot] = allocator.Allocate(call->bytes);
       } else {
-        allocator.Free(addresses[call.slot], call.bytes);
+        allocator.Free(addresses[call->slot], call->bytes);
       }
     }
   };
-  for (int i = 0; i < kWarmUps; ++i) replay();
-  for (auto _ : state) replay();
+  const Call* begin = trace.calls.data();
+  const Call* end = begin + trace.calls.size();
+  for (int i = 0; i < kWarmUps; ++i) {
+    replay(begin, begin + peaks.live_at);
+    if (state.threads() > 1) pthread_barrier_wait(all);
+    replay(begin + peaks.live_at, end);
+  }
+  for (auto _ : state) replay(begin, end);
   state.SetItemsProcessed(state.iterations() * trace.calls.size());
   const auto once = benchmark::Counter::kAvgThreads;
   state.counters["live_bytes"] = benchmark::Counter(peaks.live_bytes, once);
@@ -137,13 +150,17 @@ int Main(int argc, char** argv, Factory factory) {
   const std::unique_ptr<Allocator> allocator = factory(0);
   const Peaks peaks = Look(trace, *allocator);
   if (!peaks.fits) Die("no room for " + trace.name);
-  benchmark::RegisterBenchmark(
-      trace.name.c_str(),
-      [&](benchmark::State& state) { Time(state, trace, *allocator, peaks); })
-      ->ThreadRange(1, 2)
+  pthread_barrier_t all;
+  pthread_barrier_init(&all, nullptr, kThreads);
+  benchmark::RegisterBenchmark(trace.name.c_str(),
+                               [&](benchmark::State& state) {
+                                 Time(state, trace, *allocator, peaks, &all);
+                               })
+      ->ThreadRange(1, kThreads)
       ->UseRealTime()
       ->Unit(benchmark::kMicrosecond);
   benchmark::RunSpecifiedBenchmarks();
+  pthread_barrier_destroy(&all);
   return 0;
 }
 

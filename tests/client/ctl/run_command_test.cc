@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace mets::ctl {
@@ -76,6 +77,17 @@ TEST(RunCommandTest, BadOptionsAreNamed) {
   options.limit = "1GiB";
   options.guarantee = "2GiB";
   EXPECT_THAT(ErrorOf(options), HasSubstr("above --limit"));
+}
+
+TEST(RunCommandTest, AnotherPluginForTensorFlowIsAnError) {
+  constexpr char kVariable[] = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH";
+  setenv(kVariable, "/x/libother.so", 1);
+  const absl::Status status = RunCommand(Options(), "/tmp/no-metsd-here");
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/x/libother.so"));
+  setenv(kVariable, "/y/libmets_tensorflow.so", 1);
+  EXPECT_TRUE(absl::IsUnavailable(RunCommand(Options(), "/tmp/no-metsd-here")));
+  unsetenv(kVariable);
 }
 
 TEST(RunCommandTest, NoDaemonIsAnErrorBeforeTheProgramStarts) {

@@ -24,6 +24,9 @@ TEST(Bytes, RoundsUp) {
   EXPECT_EQ(Bytes(1).RoundUpTo(KiB(64)), KiB(64));
   EXPECT_EQ(KiB(64).RoundUpTo(KiB(64)), KiB(64));
   EXPECT_EQ(Bytes(0).RoundUpTo(KiB(64)), Bytes(0));
+  EXPECT_EQ(Bytes(7).RoundUpTo(Bytes(3)), Bytes(9));
+  EXPECT_EQ(Bytes(9).RoundUpTo(Bytes(3)), Bytes(9));
+  EXPECT_EQ(Bytes(7).RoundUpTo(Bytes(1)), Bytes(7));
 }
 
 TEST(Bytes, FormatsWithThreeDigits) {

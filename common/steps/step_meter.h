@@ -1,6 +1,6 @@
 // StepMeter: what a step needs of the device.
-#ifndef METS_CLIENT_SRC_STEP_METER_H_
-#define METS_CLIENT_SRC_STEP_METER_H_
+#ifndef METS_COMMON_STEPS_STEP_METER_H_
+#define METS_COMMON_STEPS_STEP_METER_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
 
-namespace mets::client {
+namespace mets::steps {
 
 // Not thread-safe.
 class StepMeter {
@@ -60,6 +60,6 @@ class StepMeter {
   absl::Time told_at_;
 };
 
-}  // namespace mets::client
+}  // namespace mets::steps
 
-#endif  // METS_CLIENT_SRC_STEP_METER_H_
+#endif  // METS_COMMON_STEPS_STEP_METER_H_

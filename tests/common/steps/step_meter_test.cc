@@ -1,8 +1,8 @@
-#include "client/src/step_meter.h"
+#include "common/steps/step_meter.h"
 
 #include <gtest/gtest.h>
 
-namespace mets::client {
+namespace mets::steps {
 namespace {
 
 absl::Time At(int ms) { return absl::UnixEpoch() + absl::Milliseconds(ms); }
@@ -69,4 +69,4 @@ TEST(StepMeterTest, ACautiousOneTellsTheHighestPeakOnceTwoStepsAgree) {
 }
 
 }  // namespace
-}  // namespace mets::client
+}  // namespace mets::steps

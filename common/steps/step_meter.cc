@@ -1,11 +1,11 @@
-#include "client/src/step_meter.h"
+#include "common/steps/step_meter.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/steps/step_change.h"
 
-namespace mets::client {
+namespace mets::steps {
 namespace {
 
 constexpr absl::Duration kToldEvery = absl::Milliseconds(100);
@@ -15,7 +15,7 @@ constexpr absl::Duration kToldEvery = absl::Milliseconds(100);
 bool StepMeter::Unsettled(Bytes peak) {
   const Bytes last = std::exchange(last_peak_, peak);
   highest_peak_ = std::max(highest_peak_, peak);
-  return !told_.has_value() && steps::Differ(last, peak, peak);
+  return !told_.has_value() && Differ(last, peak, peak);
 }
 
 void StepMeter::Count(absl::Duration time, absl::Duration wait) {
@@ -38,10 +38,9 @@ std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
   need.peak = std::max(need.peak, highest_peak_);
   need.step = std::max(absl::Microseconds(1), now - *began - wait);
   if (told_.has_value()) {
-    const bool peak = steps::Differ(told_->peak, need.peak, need.peak);
-    if (!peak &&
-        !steps::Differ(told_->persistent, need.persistent, need.peak) &&
-        !steps::Differ(told_->step, need.step)) {
+    const bool peak = Differ(told_->peak, need.peak, need.peak);
+    if (!peak && !Differ(told_->persistent, need.persistent, need.peak) &&
+        !Differ(told_->step, need.step)) {
       return std::nullopt;
     }
     const bool grown = peak && need.peak > told_->peak;
@@ -52,4 +51,4 @@ std::optional<StepMeter::Need> StepMeter::StepEnds(absl::Time now, Bytes live,
   return need;
 }
 
-}  // namespace mets::client
+}  // namespace mets::steps
