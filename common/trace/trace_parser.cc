@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/job_name.h"
@@ -35,7 +36,7 @@ bool AllDigits(absl::string_view text) {
 }
 
 std::string Microseconds(absl::Duration time) {
-  return absl::StrCat(absl::ToDoubleMicroseconds(time), " us");
+  return absl::StrFormat("%.15g us", absl::ToDoubleMicroseconds(time));
 }
 
 }  // namespace
