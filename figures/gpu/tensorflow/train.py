@@ -2,8 +2,9 @@
 
 Writes a JSON file: `begin` and `end` (Unix time of the first measured step's
 beginning and the last one's end), `seconds`, `step_seconds`, `losses`, `sha256`
-of all weights afterwards, `peak_bytes` of the allocator, and with METS `mets`,
-what mets_tf_stats says.
+of all weights afterwards, `peak_bytes` of the allocator in the measured steps,
+and with METS `mets`, what mets_tf_stats says, and `moved_bytes`, what left and
+came back in the measured steps.
 """
 
 import argparse
@@ -131,6 +132,10 @@ def mets_stats():
     return {name: getattr(stats, name) for name in names}
 
 
+def moved_bytes(stats):
+    return stats["evicted_bytes"] + stats["restored_bytes"] if stats else 0
+
+
 def meet(folder, parties, seconds=120):
     """Waits until `parties` processes have come to this point."""
     pathlib.Path(folder, f"ready-{os.getpid()}").touch()
@@ -138,6 +143,14 @@ def meet(folder, parties, seconds=120):
     while len(list(pathlib.Path(folder).glob("ready-*"))) < parties:
         if time.monotonic() > end:
             sys.exit(f"the others did not come within {seconds} s")
+        time.sleep(0.002)
+
+
+def wait_for(path, seconds=600):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        if time.monotonic() > end:
+            sys.exit(f"no {path} within {seconds} s")
         time.sleep(0.002)
 
 
@@ -150,24 +163,36 @@ def train(arguments):
     step = make_step(model, arguments.jit)
     for _ in range(arguments.warmup):
         step(inputs, labels).numpy()
+    if arguments.go:
+        arguments.go.with_suffix(".ready").touch()
+        wait_for(arguments.go.with_suffix(".go0"))
     if arguments.meet:
         meet(arguments.meet, arguments.parties)
+    tf.config.experimental.reset_memory_stats("GPU:0")
+    moved = moved_bytes(mets_stats())
     losses, step_seconds = [], []
-    begin, before = time.time(), time.monotonic()
-    for i in range(arguments.steps):
-        time.sleep(arguments.input_seconds)
-        losses.append(float(step(inputs, labels).numpy()))
-        now = time.monotonic()
-        step_seconds.append(now - before)
-        before = now
-        print(f"step {i} {step_seconds[-1]:.4f} s loss {losses[-1]:.6f}",
-              flush=True)
+    begin = time.time()
+    for part in range(arguments.rounds):
+        if arguments.go:
+            wait_for(arguments.go.with_suffix(f".go{part}"))
+        before = time.monotonic()
+        for _ in range(arguments.steps // arguments.rounds):
+            time.sleep(arguments.input_seconds)
+            losses.append(float(step(inputs, labels).numpy()))
+            now = time.monotonic()
+            step_seconds.append(now - before)
+            before = now
+            print(f"step {step_seconds[-1]:.4f} s loss {losses[-1]:.6f}",
+                  flush=True)
+        if arguments.go:
+            arguments.go.with_suffix(f".done{part}").touch()
     end = time.time()
     memory = tf.config.experimental.get_memory_info("GPU:0")
+    moved = moved_bytes(mets_stats()) - moved
     return {"begin": begin, "end": end, "seconds": sum(step_seconds),
             "step_seconds": step_seconds, "losses": losses,
             "peak_bytes": memory["peak"], "sha256": sha256(model),
-            "mets": mets_stats()}
+            "moved_bytes": moved, "mets": mets_stats()}
 
 
 def parse():
@@ -181,6 +206,11 @@ def parse():
     parser.add_argument("--jit", action="store_true", help="compile by XLA")
     parser.add_argument("--input-seconds", type=float, default=0,
                         help="pass asleep before each step")
+    parser.add_argument("--rounds", type=int, default=1,
+                        help="parts of the measured steps")
+    parser.add_argument("--go", metavar="FILE", type=pathlib.Path,
+                        help="write FILE.ready after the warm-up, wait for "
+                        "FILE.goN before round N, write FILE.doneN behind it")
     parser.add_argument("--meet", metavar="DIR",
                         help="begin to measure when --parties are there")
     parser.add_argument("--parties", type=int, default=1)
