@@ -49,6 +49,14 @@ bool HasSwapRoom(const State& state) {
   return used.count() < state.swap.limit().count() / 10 * 9;
 }
 
+bool IsAlone(const State& state, size_t index, const Job& job) {
+  const auto& all = state.sessions.all();
+  return std::all_of(all.begin(), all.end(), [&](const auto& entry) {
+    const Session& session = entry.second;
+    return session.job == &job || session.holdings[index].own().is_zero();
+  });
+}
+
 }  // namespace
 
 Obstruction Explain(const State& state, size_t index, const Request& request,
@@ -84,6 +92,12 @@ Obstruction Explain(const State& state, size_t index, const Request& request,
                            FormatBytes(state.swap.limit()), ")"),
               "start metsd with more swap space (--swap-space), or end a job"};
     case Obstacle::kPinned:
+      if (IsAlone(state, index, job)) {
+        return {"only memory that is pinned, held or fixed is left, all of it "
+                "the job's own",
+                "make batches smaller, or start metsd with a larger pool "
+                "(--device)"};
+      }
       return {"only memory that is pinned, held or fixed is left",
               absl::StrCat(wait,
                            ", make batches smaller, or start metsd with "

@@ -116,6 +116,20 @@ TEST_F(WaitingTest, ADeadlinePassesWithATextThatNamesTheHolders) {
   EXPECT_EQ(job.waiting, 0);
 }
 
+// Waiting would not help.
+TEST_F(WaitingTest, WhoStandsInItsOwnWayIsNotToldToWait) {
+  FakeSession& a = cluster_.Open("bert");
+  const BufferId pinned = cluster_.Alloc(a, MiB(60));
+  cluster_.Pump();
+  cluster_.Pin(a, pinned, true);
+  cluster_.Report(a);
+  cluster_.Alloc(a, MiB(16), absl::Seconds(3));
+  cluster_.Advance(absl::Seconds(4));
+  ASSERT_EQ(a.denials.size(), 1u);
+  EXPECT_THAT(a.denials[0].reason, HasSubstr("all of it the job's own"));
+  EXPECT_THAT(a.denials[0].advice, testing::Not(HasSubstr("METS_WAIT")));
+}
+
 TEST_F(WaitingTest, AForeverRequestWaitsUntilItIsServed) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
