@@ -3,7 +3,7 @@ buffer that nothing uses is unreadable (and miss no access then), alone in half 
 their memory, and two at once in three quarters of what both need.
 
 METS_SUITE="NAME ...": in half of their memory run these programs, not all.
-METS_SUITE_PAIRS="NAME+NAME ...", or "all": at once run these, not four pairs.
+METS_SUITE_PAIRS="NAME+NAME ...", or "all": at once run these, not five pairs.
 """
 
 import concurrent.futures
@@ -25,12 +25,14 @@ POOL = 1 << 30
 # Looks at a tensor, by a view that it has kept, after ops have used it.
 LOOKS_ANYWAY = {"views"}
 HALF = ["graph", "while_loop", "xla", "recomputed_gradients", "session_training",
-        "tables_and_optionals", "keras_attention", "keras_subclassed",
-        "keras_embedding", "mixed_precision", "gradient_accumulation",
-        "optimizers", "evaluation_and_early_stopping", "two_models",
-        "generator_input", "served_model"]
+        "tables_and_optionals", "recurrent_training", "keras_attention",
+        "keras_subclassed", "keras_embedding", "keras_recurrent",
+        "mixed_precision", "gradient_accumulation", "optimizers",
+        "evaluation_and_early_stopping", "two_models", "generator_input",
+        "served_model"]
 PAIRS = ["keras_embedding+gradient_accumulation", "xla+generator_input",
-         "session_training+mixed_precision", "while_loop+served_model"]
+         "session_training+mixed_precision", "while_loop+served_model",
+         "recurrent_training+keras_recurrent"]
 
 MISSES = """
 import numpy as np, tensorflow as tf

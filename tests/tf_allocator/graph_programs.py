@@ -281,8 +281,183 @@ def collectives():
         return list(at_once.map(on, range(2)))
 
 
+def recurrent_training():
+    """A loop whose backward pass finds what the forward pass has left in
+    lists."""
+    w, u = (tf.Variable(normal([WIDTH, WIDTH], 70 + i) / 20.0) for i in range(2))
+
+    @tf.function
+    def step(x, h):
+        inputs = tf.TensorArray(tf.float32, 24).unstack(x)
+        with tf.GradientTape() as tape:
+            states = tf.TensorArray(tf.float32, 24)
+            for i in tf.range(24):
+                gate = tf.sigmoid(tf.matmul(h, u) + inputs.read(i))
+                h = gate * tf.tanh(tf.matmul(h, w)) + (1.0 - gate) * h
+                states = states.write(i, h)
+            loss = tf.reduce_mean(tf.square(states.stack() - 0.5))
+        for weight, gradient in zip((w, u), tape.gradient(loss, (w, u))):
+            weight.assign_sub(10.0 * gradient)
+        return loss
+
+    x, h = normal([24, 1, WIDTH], 72), normal([WIDTH, WIDTH], 73)
+    return [step(x, h) for _ in range(2)] + [w, u]
+
+
+def list_ops():
+    """The ops of lists one by one, from Python and in graphs, and lists that
+    Python and others get."""
+    raw = tf.raw_ops
+    x = normal([20, 32, 64], 74)
+    any_shape = tf.constant(-1)
+    square = tf.constant([32, 64])
+
+    def from_tensor(t):
+        return raw.TensorListFromTensor(tensor=t, element_shape=any_shape)
+
+    def stack(handle, dtype=tf.float32):
+        return raw.TensorListStack(input_handle=handle, element_shape=any_shape,
+                                   element_dtype=dtype)
+
+    def get(handle, i):
+        return raw.TensorListGetItem(input_handle=handle, index=i,
+                                     element_shape=square,
+                                     element_dtype=tf.float32)
+
+    def empty(dtype):
+        return raw.EmptyTensorList(element_shape=any_shape, max_num_elements=-1,
+                                   element_dtype=dtype)
+
+    def push(handle, value):
+        return raw.TensorListPushBack(input_handle=handle, tensor=value)
+
+    def pop(handle, dtype):
+        return raw.TensorListPopBack(input_handle=handle, element_dtype=dtype,
+                                     element_shape=any_shape)
+
+    def of_each_op(t):
+        parts = raw.TensorListSplit(tensor=t, element_shape=any_shape,
+                                    lengths=tf.constant([5, 0, 15], tf.int64))
+        whole, _ = raw.TensorListConcatV2(
+            input_handle=parts, element_shape=any_shape, element_dtype=tf.float32,
+            leading_dims=tf.zeros([0], tf.int64))
+        some = raw.TensorListScatterV2(
+            tensor=t[:3], indices=[4, 0, 2], element_shape=square, num_elements=6)
+        some = raw.TensorListScatterIntoExistingList(
+            input_handle=some, tensor=t[3:5] * 2.0, indices=[1, 2])
+        gathered = raw.TensorListGather(input_handle=some, indices=[2, 3, 0],
+                                        element_shape=square,
+                                        element_dtype=tf.float32)
+        zeros = get(raw.TensorListReserve(element_shape=square, num_elements=2,
+                                          element_dtype=tf.float32), 1)
+        both = raw.AddN(inputs=[some, raw.ZerosLike(x=some), some])
+        longer = raw.TensorListResize(input_handle=both, size=7)
+        joined = raw.TensorListConcatLists(input_a=longer, input_b=some,
+                                           element_dtype=tf.float32)
+        batch = raw.TensorListPushBackBatch(
+            input_handles=tf.stack([joined, some]), tensor=t[5:7])
+        return [whole, gathered, zeros, stack(batch[0]), stack(batch[1]),
+                get(batch[1], 6) + 1.0, raw.TensorListLength(input_handle=joined)]
+
+    def nested(t):
+        outer = empty(tf.variant)
+        for i in range(3):
+            outer = push(outer, from_tensor(t * float(i)))
+        outer = raw.AddN(inputs=[outer, outer, raw.ZerosLike(x=outer)])
+        outer, inner = pop(outer, tf.variant)
+        inner, last = pop(inner, tf.float32)
+        return [last, stack(inner), stack(stack(outer, tf.variant)[1])]
+
+    def words(t):
+        strings = tf.strings.as_string(tf.range(4096)[:, None] + tf.zeros(
+            [1, 3], tf.int32) + tf.cast(t[0, 0, 0], tf.int32))
+        return tf.strings.to_hash_bucket_fast(
+            stack(from_tensor(tf.transpose(strings)), tf.string), 1000)
+
+    @tf.function
+    def fill(t):
+        return from_tensor(tf.sin(t)), push(empty(tf.float32), t[0] * 2.0)
+
+    def list_for_python(handle):
+        return tf.reduce_sum(stack(handle), 0)
+
+    @tf.function
+    def use(handle):
+        return [stack(handle), get(handle, 3), tf.py_function(
+            list_for_python, [handle], tf.float32)]
+
+    results = []
+    for run in of_each_op, nested, words:
+        results += [run(x), tf.function(run)(x)]
+    # Python looks at what comes out of a list.
+    kept, one = fill(x)
+    item = get(kept, 7)
+    _, last = pop(one, tf.float32)
+    view = memoryview(last)
+    results += [float(np.asarray(memoryview(item)).sum()), use(kept), use(kept)]
+    results += [float(np.asarray(view).sum())]
+    # Others keep lists.
+    optional = raw.OptionalFromValue(components=[kept])
+    (again,) = raw.OptionalGetValue(optional=optional, output_types=[tf.variant],
+                                    output_shapes=[[]])
+    elements = tf.data.Dataset.from_tensors(kept).repeat(2).map(
+        lambda handle: (handle, push(handle, stack(handle)[1] * 2.0)))
+    variable = tf.Variable(kept)
+    del kept
+    results += [stack(again), stack(variable.read_value()),
+                [(stack(a), stack(b)) for a, b in elements],
+                tf.strings.length(tf.io.serialize_tensor(variable.read_value()))]
+    return results
+
+
+def scans():
+    """Loops that TensorFlow writes itself, and their gradients."""
+    w = tf.Variable(normal([64, 64], 75) / 10.0)
+    x = normal([18, 64, 64], 76)
+
+    @tf.function
+    def step(t):
+        with tf.GradientTape() as tape:
+            scanned = tf.scan(lambda a, b: tf.tanh(tf.matmul(a, w) + b), t)
+            mapped = tf.map_fn(lambda a: tf.cond(
+                a[0, 0] > 0, lambda: a * 2.0, lambda: tf.matmul(a, w)), scanned)
+            ragged = tf.RaggedTensor.from_row_lengths(
+                mapped, [3, 0, 7, 8])
+            summed = tf.map_fn(lambda row: tf.reduce_sum(row * row, 0), ragged,
+                               fn_output_signature=tf.float32)
+            # Twice in one loop, which adds the gradients of a list.
+            array = tf.TensorArray(tf.float32, 18, clear_after_read=False)
+            array = array.unstack(scanned)
+            total = tf.zeros([64, 64])
+            for i in tf.range(17):
+                total += array.read(i) * array.read(i + 1)
+            parts = tf.TensorArray(tf.float32, 2, infer_shape=False)
+            parts = parts.split(mapped[:, 0], [7, 11])
+            loss = tf.reduce_sum(summed) + tf.reduce_sum(
+                total * total) + tf.reduce_sum(parts.concat()[1:]) + tf.reduce_sum(
+                    array.gather([1, 3, 1]))
+        gradient = tape.gradient(loss, w)
+        w.assign_sub(1e-6 * gradient)
+        return loss, gradient
+
+    @tf.function
+    def outside(t):
+        for _ in tf.range(20):
+            t = tf.sin(tf.matmul(t, w))
+        return t
+
+    # The tape is outside of the graph, which returns its lists to Python.
+    with tf.GradientTape(persistent=True) as tape:
+        y = outside(x[0])
+        z = tf.reduce_sum(y * y)
+    return [step(x), step(x), tape.gradient(z, w), tape.gradient(y, w),
+            tf.vectorized_map(lambda a: tf.while_loop(
+                lambda i, _: i < 3, lambda i, b: (i + 1, tf.matmul(b, w)),
+                [0, a])[1], x)]
+
+
 # Those with tensors of a MiB and more.
 LARGE = [graph, while_loop, xla, recomputed_gradients, session_training,
-         tables_and_optionals]
+         tables_and_optionals, recurrent_training]
 SMALL = [eager, constants, tensor_array_v1, sparse, data, strings_and_ragged,
-         views, collectives]
+         views, collectives, list_ops, scans]

@@ -78,6 +78,17 @@ def keras_embedding():
     return [history.history["loss"], model.get_weights()]
 
 
+def keras_recurrent():
+    """A layer that loops over its input's steps."""
+    model = compiled(tf.keras.Sequential(
+        [layers.Input([10, 64]), layers.LSTM(256), layers.Dense(CLASSES)]))
+    random = np.random.RandomState(7)
+    x = random.standard_normal((2 * ROWS, 10, 64)).astype(np.float32)
+    y = np.arange(len(x)) % CLASSES
+    history = model.fit(x, y, batch_size=len(x), epochs=2, verbose=0)
+    return [history.history["loss"], model.get_weights()]
+
+
 def mixed_precision():
     """Half the bits, and a loss that is scaled."""
     tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
@@ -239,6 +250,6 @@ def two_threads():
         return list(at_once.map(train, range(2)))
 
 
-LARGE = [keras_subclassed, keras_embedding, mixed_precision,
+LARGE = [keras_subclassed, keras_embedding, keras_recurrent, mixed_precision,
          gradient_accumulation, optimizers, evaluation_and_early_stopping,
          two_models, generator_input, served_model, two_threads]

@@ -86,7 +86,7 @@ DeviceMemory::Result DeviceMemory::Allocate(uint64_t bytes, uint64_t align,
       LeaveRoom(bytes);
       return Fail(*error, needed);
     }
-    if (scope->HasRoom() && !holds_all()) options.mobility = METS_MOVABLE;
+    if (scope->LetsMove() && !holds_all()) options.mobility = METS_MOVABLE;
   }
   const mets_status status = api_.alloc(device_, &options, address);
   if (status != METS_OK) LeaveRoom(bytes);

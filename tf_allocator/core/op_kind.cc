@@ -6,7 +6,7 @@
 namespace mets {
 namespace {
 
-// Both lists are sorted, so that a type is found by binary search.
+// These lists are sorted, so that a type is found by binary search.
 constexpr std::string_view kPassTypes[] = {
     "Bitcast",
     "BroadcastGradientArgs",
@@ -107,6 +107,33 @@ constexpr std::string_view kKeepTypes[] = {
     "_ParallelConcatUpdate",
 };
 
+// Of AddN and ZerosLike, which are for other tensors, too, this is what they do
+// with variants.
+constexpr std::string_view kPassElementsTypes[] = {
+    "EmptyTensorList",    "TensorListConcatLists", "TensorListElementShape",
+    "TensorListGetItem",  "TensorListLength",      "TensorListPopBack",
+    "TensorListPushBack", "TensorListReserve",     "TensorListResize",
+    "TensorListSetItem",
+};
+
+constexpr std::string_view kMakeElementsTypes[] = {
+    "TensorListFromTensor",
+    "TensorListPushBackBatch",
+    "TensorListScatter",
+    "TensorListScatterIntoExistingList",
+    "TensorListScatterV2",
+    "TensorListSplit",
+    "ZerosLike",
+};
+
+constexpr std::string_view kReadElementsTypes[] = {
+    "AddN",
+    "TensorListConcat",
+    "TensorListConcatV2",
+    "TensorListGather",
+    "TensorListStack",
+};
+
 constexpr std::string_view kKeepPrefixes[] = {
     "Accumulator",
     "Anonymous",
@@ -142,7 +169,9 @@ constexpr bool Sorted(const std::string_view (&list)[n]) {
   }
   return true;
 }
-static_assert(Sorted(kPassTypes) && Sorted(kKeepTypes));
+static_assert(Sorted(kPassTypes) && Sorted(kKeepTypes) &&
+              Sorted(kPassElementsTypes) && Sorted(kMakeElementsTypes) &&
+              Sorted(kReadElementsTypes));
 
 template <size_t n>
 bool Has(const std::string_view (&list)[n], std::string_view type) {
@@ -171,6 +200,14 @@ OpKind KindOfOp(std::string_view type) {
   if (Has(kPassTypes, type)) return OpKind::kPass;
   if (HasPrefix(type, "Collective")) return OpKind::kCollect;
   return KeepsByName(type) ? OpKind::kKeep : OpKind::kCompute;
+}
+
+OpKind KindOfVariantOp(std::string_view type) {
+  if (Has(kPassElementsTypes, type)) return OpKind::kPassElements;
+  if (Has(kMakeElementsTypes, type)) return OpKind::kMakeElements;
+  if (Has(kReadElementsTypes, type)) return OpKind::kReadElements;
+  const OpKind kind = KindOfOp(type);
+  return kind == OpKind::kCompute ? OpKind::kKeep : kind;
 }
 
 VariableUse VariableUseOfOp(std::string_view type) {

@@ -14,8 +14,8 @@ enum class OpKind {
   // or only calls others (PartitionedCall, While): nothing to announce.
   kPass,
   // Keeps tensors, or touches them at other times or from other threads than
-  // an op's (queues, tensor lists, datasets, Python functions): what it takes
-  // in is held, and it is no op for METS.
+  // an op's (queues, datasets, Python functions): what it takes in is held, and
+  // it is no op for METS.
   kKeep,
   // The same of a collective op, which runs kernels of its own on what it uses:
   // that these name it does not say that it needs no more holding.
@@ -24,7 +24,18 @@ enum class OpKind {
   kReturn,
   // ReadVariableOp: a pass in graphs; a read when Python may look next.
   kReadVariable,
+  // Those of TensorFlow's tensor lists. A list's elements move as other tensors
+  // do: these ops say what they read of them, and whoever else takes a list in
+  // keeps what is in it.
+  kPassElements,  // Into lists and out of them; may make zeros, no more.
+  kMakeElements,  // Reads its other inputs, and puts what it makes into lists.
+  kReadElements,  // Reads those of all lists that it takes, and may make some.
 };
+
+constexpr bool IsOfLists(OpKind kind) {
+  return kind == OpKind::kPassElements || kind == OpKind::kMakeElements ||
+         kind == OpKind::kReadElements;
+}
 
 // How an op of kind kCompute uses the variables whose handles it takes.
 enum class VariableUse {
@@ -35,6 +46,9 @@ enum class VariableUse {
 
 // `type` is the op's type ("MatMul"). Unknown types are kCompute.
 OpKind KindOfOp(std::string_view type);
+
+// The same for an op among whose inputs or outputs are variants.
+OpKind KindOfVariantOp(std::string_view type);
 
 VariableUse VariableUseOfOp(std::string_view type);
 

@@ -90,7 +90,7 @@ void OpScope::End() {
   if (!failed()) state_->needs()->Learn(signature_, peak_);
   for (size_t i = 0; i < allocated_count_; ++i) {
     const Allocated& a = allocated_[i];
-    if (a.address == nullptr || a.output) continue;
+    if (a.address == nullptr || a.output || IsOfLists(state_->kind)) continue;
     memory_->HoldUntilNamed(a.address, {type(), "keeps it, but not as output"});
   }
   if (op_ != nullptr) memory_->api().op_end(op_, memory_->stream());

@@ -48,7 +48,8 @@ class AccessList {
 // An op while it runs. Enter() makes it the thread's current op, so that
 // DeviceMemory's allocations are the op's; scopes nest. An op that names
 // nothing begins for METS only when it allocates, so that small ops cost
-// nothing.
+// nothing. What an op has made and not given out as output is held from its end
+// on, but for what those of lists make: that is in a list.
 //
 // Use of a synchronous op:
 //     OpScope scope(&memory, state);
@@ -111,12 +112,16 @@ class OpScope {
 
   // Called by DeviceMemory.
   bool BeginForAllocation(std::string* error);
-  bool HasRoom() const { return tracks_ && allocated_count_ < kAllocated; }
+  // Whether what is allocated next may move once the op has ended.
+  bool LetsMove() const {
+    return HasRoom() || (tracks_ && IsOfLists(state_->kind));
+  }
   void NoteAllocated(void* address, uint64_t bytes);
   void NoteFreed(const void* address);
   void NoteFailure(const std::string& text) { failure_ = text; }
 
  private:
+  bool HasRoom() const { return tracks_ && allocated_count_ < kAllocated; }
   // Asks METS to begin an op.
   mets_status BeginMetsOp(const mets_access* accesses, size_t count,
                           uint64_t expected, mets_op** op);

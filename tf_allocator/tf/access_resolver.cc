@@ -5,6 +5,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/type_index.h"
+#include "tf_allocator/tf/list_elements.h"
 
 namespace mets {
 namespace {
@@ -91,6 +92,18 @@ void AddResources(DeviceMemory* memory, const KernelState& state,
   if (!all) inputs->keeps = true;
 }
 
+// What is in lists is only read: where a kernel changes a list it takes out
+// what was there.
+void AddElements(DeviceMemory* memory, const KernelState& state,
+                 const Tensor& variants, Inputs* inputs) {
+  const bool reads = state.kind == OpKind::kReadElements;
+  const bool all = VisitElements(variants, [&](const Tensor& element) {
+    const void* data = DMAHelper::base(&element);
+    if (reads && memory->Owns(data)) inputs->accesses.Add(data, METS_READ);
+  });
+  if (!all) inputs->keeps = true;
+}
+
 // An input that nothing else refers to may be reused for an output.
 mets_access_kind KindOfInput(const TensorBuffer& buffer) {
   return buffer.RefCountIsOne() ? METS_WRITE : METS_READ;
@@ -102,6 +115,11 @@ bool Announced(const AccessList& accesses, const void* address,
     if (accesses[i].address == address && accesses[i].kind == kind) return true;
   }
   return false;
+}
+
+bool IsVariants(const TensorValue& value) {
+  return value.tensor != nullptr && !value.is_ref() &&
+         value.tensor->dtype() == tensorflow::DT_VARIANT;
 }
 
 const char* TypeOf(OpKernelContext* context) {
@@ -132,6 +150,8 @@ void ResolveInputs(DeviceMemory* memory, const KernelState& state,
     if (buffer == nullptr) continue;
     if (value.tensor->dtype() == tensorflow::DT_RESOURCE) {
       AddResources(memory, state, context, *value.tensor, inputs);
+    } else if (value.tensor->dtype() == tensorflow::DT_VARIANT) {
+      AddElements(memory, state, *value.tensor, inputs);
     } else if (memory->Owns(buffer->data())) {
       SettleKept(memory, *buffer);
       inputs->accesses.Add(buffer->data(), KindOfInput(*buffer));
@@ -158,15 +178,23 @@ void NoteLookedAt(OpKernelContext* context, LookedAtVariables* variables) {
                  [&](Var* var) { variables->Add(var); });
 }
 
-uint64_t InputSignature(OpKernelContext* context) {
+uint64_t InputSignature(const KernelState& state, OpKernelContext* context) {
   uint64_t hash = 0xCBF29CE484222325u;
+  const auto add = [&hash](uint64_t bytes) {
+    hash = (hash ^ bytes) * 0x100000001B3u;
+  };
   for (const TensorValue& value : context->params()->inputs) {
     uint64_t bytes = 1;
     if (value.tensor != nullptr && !value.is_ref() &&
         value.tensor->IsInitialized()) {
       bytes = value.tensor->TotalBytes();
     }
-    hash = (hash ^ bytes) * 0x100000001B3u;
+    add(bytes);
+    if (state.kind == OpKind::kReadElements && IsVariants(value)) {
+      VisitElements(*value.tensor, [&add](const Tensor& element) {
+        add(element.TotalBytes());
+      });
+    }
   }
   return hash;
 }
@@ -190,21 +218,28 @@ void SettleVariables(DeviceMemory* memory, const AccessList& accesses,
   }
 }
 
-void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
-  for (const TensorValue& value : context->params()->inputs) {
-    if (value.tensor == nullptr || value.is_ref()) continue;
-    void* buffer = BufferOf(*memory, *value.tensor);
-    if (buffer == nullptr) continue;
-    if (!MayMove(*value.tensor)) {
+void SettleInputs(DeviceMemory* memory, OpKind kind, OpKernelContext* context) {
+  if (kind == OpKind::kPassElements) return;
+  const auto settle = [&](const Tensor& tensor) {
+    void* buffer = BufferOf(*memory, tensor);
+    if (buffer == nullptr) return;
+    if (!MayMove(tensor)) {
       FailUnless(memory->HoldForGood(
                      buffer, {TypeOf(context), "input that must not move"}),
                  *memory, context);
-    } else if (kept) {
-      FailUnless(HoldWhileKept(memory, *value.tensor,
+    } else if (kind == OpKind::kKeep) {
+      FailUnless(HoldWhileKept(memory, tensor,
                                {TypeOf(context), "may keep its input"}),
                  *memory, context);
     } else {
       memory->MakeMovable(buffer, context->step_id());
+    }
+  };
+  for (const TensorValue& value : context->params()->inputs) {
+    if (value.tensor == nullptr || value.is_ref()) continue;
+    settle(*value.tensor);
+    if (IsVariants(value) && kind != OpKind::kMakeElements) {
+      VisitElements(*value.tensor, settle);
     }
   }
 }
@@ -212,6 +247,13 @@ void SettleInputs(DeviceMemory* memory, OpKernelContext* context, bool kept) {
 void SettleOutputs(DeviceMemory* memory, OpScope* scope,
                    const AccessList& accesses, OpKernelContext* context) {
   VisitOutputs(context, [&](const Tensor& tensor) {
+    if (tensor.dtype() == tensorflow::DT_VARIANT) {
+      VisitElements(tensor, [&](const Tensor& element) {
+        void* buffer = BufferOf(*memory, element);
+        if (buffer == nullptr || MayMove(element)) return;
+        memory->HoldForGood(buffer, {TypeOf(context), "output with objects"});
+      });
+    }
     void* buffer = BufferOf(*memory, tensor);
     if (buffer == nullptr) return;
     const bool own = scope->NoteOutput(buffer);
@@ -269,19 +311,25 @@ void HoldOutputs(DeviceMemory* memory, OpKernelContext* context) {
 }
 
 void SettleKeptOutputs(DeviceMemory* memory, OpKernelContext* context) {
-  VisitOutputs(context, [&](const Tensor& tensor) {
+  const DeviceMemory::Reason reason = {TypeOf(context), "may keep its output"};
+  const auto settle = [&](const Tensor& tensor, bool in_list) {
     void* buffer = BufferOf(*memory, tensor);
     if (buffer == nullptr) return;
     const TensorBuffer* own = DMAHelper::buffer(&tensor);
-    const DeviceMemory::Reason reason = {TypeOf(context),
-                                         "may keep its output"};
     if (!MayMove(tensor)) {
       FailUnless(memory->HoldForGood(buffer, reason), *memory, context);
-    } else if (own->data() == buffer && own->RefCountIsOne()) {
+    } else if (!in_list && own->data() == buffer && own->RefCountIsOne()) {
       FailUnless(memory->HoldUntilNamed(buffer, reason), *memory, context);
     } else {
       FailUnless(HoldWhileKept(memory, tensor, reason), *memory, context);
     }
+  };
+  VisitOutputs(context, [&](const Tensor& tensor) {
+    settle(tensor, /*in_list=*/false);
+    if (tensor.dtype() != tensorflow::DT_VARIANT) return;
+    VisitElements(tensor, [&settle](const Tensor& element) {
+      settle(element, /*in_list=*/true);
+    });
   });
 }
 

@@ -16,11 +16,13 @@ namespace mets {
 // What a kernel's inputs name.
 struct Inputs {
   AccessList accesses;
-  // A resource that is no variable: what the op takes in may be kept in it.
+  // A resource that is no variable, or a variant that is no list: what the op
+  // takes in may be kept in it.
   bool keeps = false;
 };
 
-// Looks at the inputs and adds their buffers, variables resolved, to `inputs`.
+// Looks at the inputs and adds their buffers, variables resolved, to `inputs`,
+// and those of lists' elements where the op reads them.
 // Takes a variable's lock only while it reads the address, and keeps no
 // reference to a tensor: a reference would turn updates in place into copies.
 // What was held while something kept it becomes movable where nothing does.
@@ -39,7 +41,8 @@ void FailForMemory(tensorflow::OpKernelContext* context,
                    const std::string& error);
 
 // A number that is the same when all inputs have the same sizes.
-uint64_t InputSignature(tensorflow::OpKernelContext* context);
+uint64_t InputSignature(const KernelState& state,
+                        tensorflow::OpKernelContext* context);
 
 // The buffer's address as it was allocated (tensors may be slices); null when
 // the tensor is not in METS' memory.
@@ -57,14 +60,16 @@ void SettleVariables(DeviceMemory* memory, const AccessList& accesses,
                      int64_t step);
 
 // Makes the inputs that are held until an op names them movable, and holds for
-// good those that may not move. `kept`: holds the others while the op
-// keeps them. This and what else holds sets the op's status where METS has no
-// memory to bring back what is to be held.
-void SettleInputs(DeviceMemory* memory, tensorflow::OpKernelContext* context,
-                  bool kept);
+// good those that may not move. Of an op that is a kKeep here it holds the
+// others while the op keeps them, with all that is in lists. This and what else
+// holds sets the op's status where METS has no memory to bring back what is to
+// be held.
+void SettleInputs(DeviceMemory* memory, OpKind kind,
+                  tensorflow::OpKernelContext* context);
 
 // After the kernel: outputs stay movable or become so, and an input announced
-// as read that turned into an output is announced as written.
+// as read that turned into an output is announced as written. What lists have
+// that may not move is held for good.
 void SettleOutputs(DeviceMemory* memory, OpScope* scope,
                    const AccessList& accesses,
                    tensorflow::OpKernelContext* context);
@@ -81,7 +86,7 @@ void HoldReturned(DeviceMemory* memory, tensorflow::OpKernelContext* context);
 void HoldOutputs(DeviceMemory* memory, tensorflow::OpKernelContext* context);
 
 // As SettleOutputs, for an op that keeps tensors: an output that something else
-// refers to is held while it does.
+// refers to is held while it does, and so is what lists have.
 void SettleKeptOutputs(DeviceMemory* memory,
                        tensorflow::OpKernelContext* context);
 

@@ -26,11 +26,9 @@ bool HasVariant(const tensorflow::DataTypeVector& types) {
 
 std::unique_ptr<KernelState> MakeState(const OpKernel& kernel) {
   const std::string& type = kernel.type_string();
-  OpKind kind = KindOfOp(type);
-  if (kind == OpKind::kCompute &&
-      (HasVariant(kernel.input_types()) || HasVariant(kernel.output_types()))) {
-    kind = OpKind::kKeep;
-  }
+  const bool variants =
+      HasVariant(kernel.input_types()) || HasVariant(kernel.output_types());
+  const OpKind kind = variants ? KindOfVariantOp(type) : KindOfOp(type);
   return std::make_unique<KernelState>(&kernel, IdentityOf(kernel), kind,
                                        VariableUseOfOp(type), type);
 }
@@ -67,6 +65,7 @@ OpAnnouncer::How OpAnnouncer::Resolve(const KernelState& state,
   if (state.kind == OpKind::kKeep || state.kind == OpKind::kCollect) {
     return How::kKeep;
   }
+  if (state.kind == OpKind::kPassElements) return How::kOp;
   // In a graph, reading a variable only hands on its tensor.
   if (state.kind == OpKind::kReadVariable &&
       context->params()->call_frame != nullptr && !ReadingCopies(context)) {
@@ -79,13 +78,13 @@ OpAnnouncer::How OpAnnouncer::Resolve(const KernelState& state,
 bool OpAnnouncer::Begin(const KernelState& state, OpKernelContext* context,
                         Inputs* inputs, OpScope* scope) {
   constexpr int kTries = 3;
-  const uint64_t signature = InputSignature(context);
+  const uint64_t signature = InputSignature(state, context);
   std::string error;
   for (int i = 0; i < kTries; ++i) {
     switch (scope->Begin(&inputs->accesses, signature, &error)) {
       case OpScope::BeginResult::kOk:
         SettleVariables(memory_, inputs->accesses, context->step_id());
-        SettleInputs(memory_, context, /*kept=*/false);
+        SettleInputs(memory_, state.kind, context);
         return true;
       case OpScope::BeginResult::kFailed:
         FailForMemory(context, error);
@@ -108,10 +107,14 @@ void OpAnnouncer::Finish(OpKernelContext* context, const Inputs& inputs,
       context->params()->op_kernel->AsAsync() != nullptr) {
     SettleNewVariables(memory_, scope, context);
   }
+  HoldLookedAt(context);
+  Explain(*scope, context);
+}
+
+void OpAnnouncer::HoldLookedAt(OpKernelContext* context) {
   if (looks_ && context->params()->call_frame == nullptr) {
     HoldOutputs(memory_, context);
   }
-  Explain(*scope, context);
 }
 
 }  // namespace mets

@@ -45,12 +45,15 @@ class OpAnnouncer {
       scope.Enter();
       run();
       scope.Leave();
-      if (scope.idle() && !scope.failed()) return;
+      if (scope.idle() && !scope.failed()) {
+        if (state->kind == OpKind::kPassElements) HoldLookedAt(context);
+        return;
+      }
       Finish(context, inputs, &scope);
       scope.End();
       return;
     }
-    if (how == How::kKeep) SettleInputs(memory_, context, /*kept=*/true);
+    if (how == How::kKeep) SettleInputs(memory_, OpKind::kKeep, context);
     if (how == How::kReturn) {
       HoldReturned(memory_, context);
       looked_at_.SettleSome();
@@ -74,7 +77,7 @@ class OpAnnouncer {
     auto async = std::make_shared<AsyncRun>(memory_, state);
     const How how = Resolve(*state, context, &async->inputs);
     if (how != How::kOp) {
-      SettleInputs(memory_, context, /*kept=*/true);
+      SettleInputs(memory_, OpKind::kKeep, context);
       if (!context->status().ok()) return done();
       const bool collects = state->kind == OpKind::kCollect;
       if (collects) memory_->CollectiveBegins();
@@ -119,6 +122,7 @@ class OpAnnouncer {
              Inputs* inputs, OpScope* scope);
   void Finish(tensorflow::OpKernelContext* context, const Inputs& inputs,
               OpScope* scope);
+  void HoldLookedAt(tensorflow::OpKernelContext* context);
 
   DeviceMemory* const memory_;
   KernelTable* const table_;

@@ -37,6 +37,30 @@ TEST(OpKindTest, CollectivesAreAKindOfTheirOwn) {
   EXPECT_EQ(KindOfOp("CollectiveReduceV2"), OpKind::kCollect);
 }
 
+TEST(OpKindTest, OpsThatTakeVariantsKeepThemUnlessTheyAreOfLists) {
+  EXPECT_EQ(KindOfVariantOp("OptionalFromValue"), OpKind::kKeep);
+  EXPECT_EQ(KindOfVariantOp("Pack"), OpKind::kKeep);
+  EXPECT_EQ(KindOfVariantOp("Identity"), OpKind::kPass);
+  EXPECT_EQ(KindOfVariantOp("_Retval"), OpKind::kReturn);
+  for (const char* type : {"TensorListGetItem", "TensorListSetItem",
+                           "EmptyTensorList", "TensorListConcatLists"}) {
+    EXPECT_EQ(KindOfVariantOp(type), OpKind::kPassElements) << type;
+  }
+  for (const char* type :
+       {"TensorListFromTensor", "TensorListScatterV2", "ZerosLike"}) {
+    EXPECT_EQ(KindOfVariantOp(type), OpKind::kMakeElements) << type;
+  }
+  for (const char* type :
+       {"TensorListStack", "TensorListConcatV2", "TensorListGather", "AddN"}) {
+    EXPECT_EQ(KindOfVariantOp(type), OpKind::kReadElements) << type;
+  }
+}
+
+TEST(OpKindTest, AddNAndZerosLikeAreOfOtherTensorsToo) {
+  EXPECT_EQ(KindOfOp("AddN"), OpKind::kCompute);
+  EXPECT_EQ(KindOfOp("ZerosLike"), OpKind::kCompute);
+}
+
 TEST(OpKindTest, VariablesAreReadWrittenOrReplaced) {
   EXPECT_EQ(KindOfOp("ReadVariableOp"), OpKind::kReadVariable);
   EXPECT_EQ(VariableUseOfOp("ResourceGather"), VariableUse::kRead);

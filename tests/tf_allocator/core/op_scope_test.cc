@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tf_allocator/core/device_memory.h"
 
@@ -110,6 +111,32 @@ TEST_F(OpScopeTest, WhatAnOpKeepsIsHeldUntilAnotherNamesIt) {
   memory_.MakeMovable(buffer, kStep);
   EXPECT_EQ(Info(buffer).mobility, METS_HELD);
   Free(buffer);
+}
+
+// More than an op's outputs are followed.
+TEST_F(OpScopeTest, WhatIsMadeForAListMayMove) {
+  for (const OpKind kind : {OpKind::kCompute, OpKind::kPassElements,
+                            OpKind::kMakeElements, OpKind::kReadElements}) {
+    KernelState state(&kind, 0, kind, VariableUse::kWrite, "TensorListSplit");
+    OpScope scope(&memory_, &state);
+    AccessList accesses;
+    std::string error;
+    ASSERT_EQ(scope.Begin(&accesses, 1, &error), OpScope::BeginResult::kOk);
+    scope.Enter();
+    std::vector<void*> made(40);
+    for (void*& element : made) element = Allocate(kMiB);
+    for (void* element : made) std::memset(element, 7, kMiB);
+    scope.Leave();
+    scope.End();
+    Need need;
+    ASSERT_TRUE(state.needs()->Find(1, &need));
+    EXPECT_EQ(need.TotalBytes(), made.size() * kMiB);
+    for (void* element : made) {
+      EXPECT_EQ(Info(element).mobility,
+                kind == OpKind::kCompute ? METS_HELD : METS_MOVABLE);
+      Free(element);
+    }
+  }
 }
 
 TEST_F(OpScopeTest, WhatIsKeptIsHeldUntilAnOpNamesItThatNothingElseHas) {
