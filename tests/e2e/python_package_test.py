@@ -160,11 +160,10 @@ class Package(unittest.TestCase):
         with harness.Daemon(256 * MIB) as daemon, \
                 tempfile.TemporaryDirectory() as folder:
             stock, _ = self.train(daemon, "stock")
-            mets, job = self.train(daemon, folder, steps=40)
+            mets, _ = self.train(daemon, folder, steps=40)
             self.assertIs(mets["used"], True)
             self.assertEqual(mets["sha"], stock["sha"])
             self.assertGreater(mets["live"], MIB)
-            self.assertGreater(job["steps"], 40)
             points = json.loads(subprocess.run(
                 [sys.executable, "-c", SCALARS, folder], check=True,
                 stdout=subprocess.PIPE).stdout)
