@@ -15,9 +15,8 @@ constexpr Bytes kSmallestGrowth = MiB(64);
 // A domain has this long to use a new extent before another may take it, so
 // that two that need several each do not take them from one another for ever.
 constexpr absl::Duration kUndisturbed = absl::Milliseconds(100);
-// Making host memory takes four times as long as copying to it, and more: half
-// of what is used is made ahead, several extents at once.
 constexpr Bytes kHeadroom = MiB(16);
+// Making host memory takes longer than copying to it.
 constexpr size_t kMostAtOnce = 4;
 constexpr absl::Duration kRetryCreation = absl::Seconds(1);
 
@@ -117,14 +116,10 @@ bool SwapSpace::Grow(const SwapWish& wish, bool may_take) {
 }
 
 void SwapSpace::KeepHeadroom(DomainId domain) {
-  if (state_.swap.growable() < kSmallestGrowth) return;
-  const Bytes free = state_.swap.DomainFree(domain);
-  const Bytes coming = state_.swap.Growth(domain).bytes;
-  const Bytes used = state_.swap.DomainBytes(domain) - free - coming;
-  const Bytes headroom = std::max(kHeadroom, Bytes(used.count() / 2));
-  if (free + coming >= headroom) return;
-  const Bytes wish = headroom - free;
-  Grow({domain, wish, wish}, false);
+  if (state_.swap.growable() >= kSmallestGrowth &&
+      state_.swap.DomainFree(domain) < kHeadroom) {
+    Grow({domain, kSmallestGrowth, kSmallestGrowth}, false);
+  }
 }
 
 void SwapSpace::OnExtentCreated(const ExtentCreated& input) {

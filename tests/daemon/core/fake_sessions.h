@@ -214,6 +214,7 @@ class FakeCluster {
   // Fails the next creations.
   int failing_creations = 0;
   bool manual_memory = false;  // Pump leaves memory actions undone.
+  size_t WaitingMemoryActions() const { return memory_.size(); }
 
   Core& core() { return *core_; }
   absl::Time now() const { return now_; }

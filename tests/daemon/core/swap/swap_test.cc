@@ -113,20 +113,19 @@ TEST(SwapTest, ExtentsGrowAndNeverExceedTheLimit) {
   EXPECT_EQ(cluster.device().swap_used, MiB(200));
 }
 
-TEST(SwapTest, HalfOfWhatIsUsedIsMadeAhead) {
-  CoreConfig config = FakeCluster::Config(MiB(32), MiB(512));
+TEST(SwapTest, SeveralExtentsAreMadeAtOnce) {
+  CoreConfig config = FakeCluster::Config(MiB(128), MiB(512));
   config.extent_size = MiB(16);
   FakeCluster cluster(config);
   FakeSession& a = cluster.Open("a");
-  Fill(cluster, a, 4 + 8);  // 64 MiB swapped.
+  Fill(cluster, a, 16);
   cluster.manual_memory = true;
-  Fill(cluster, a, 4);
-  EXPECT_EQ(a.evicted, 8 + 4);
-  Fill(cluster, a, 8);
-  EXPECT_LT(a.evicted, 8 + 12);
+  cluster.Alloc(a, MiB(128));
+  cluster.Pump();
+  EXPECT_EQ(cluster.WaitingMemoryActions(), 4u);
   cluster.manual_memory = false;
   cluster.Advance(absl::Milliseconds(50));
-  EXPECT_EQ(a.evicted, 8 + 12);
+  EXPECT_EQ(a.evicted, 16);
 }
 
 TEST(SwapTest, AnExtentThatCannotBeCreatedIsTriedAgain) {
