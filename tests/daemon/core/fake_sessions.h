@@ -175,6 +175,14 @@ class FakeCluster {
   // Frees a buffer; its chunks stay cached, or go back at once.
   void Free(FakeSession& session, BufferId buffer, bool cache);
   void Pin(FakeSession& session, BufferId buffer, bool pinned);
+  // A buffer that an op uses, as the core knows.
+  BufferId AllocPinned(FakeSession& session, Bytes size) {
+    const BufferId buffer = Alloc(session, size);
+    Pump();
+    Pin(session, buffer, true);
+    Report(session);
+    return buffer;
+  }
   void GiveOverdraftBack(FakeSession& session);
   // An op comes to the gate and, if that is closed, waits there.
   void WaitAtGate(FakeSession& session);

@@ -105,10 +105,7 @@ TEST_F(CostsTest, FailuresAreCountedByReason) {
   cluster_.Alloc(a, MiB(100));
   cluster_.Alloc(a, MiB(40));
   cluster_.Pump();
-  const BufferId pinned = cluster_.Alloc(a, MiB(32));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(32));
   FakeSession& b = cluster_.Open("b");
   cluster_.Alloc(b, MiB(48), absl::Seconds(2));
   cluster_.Alloc(b, MiB(64), absl::ZeroDuration());  // Only if it is free.
@@ -137,10 +134,7 @@ TEST_F(CostsTest, ACopyThatFailsIsAFailureOfItsJob) {
 TEST_F(CostsTest, AWaitThatGoesOnIsSeen) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
-  const BufferId pinned = cluster_.Alloc(a, MiB(64));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  const BufferId pinned = cluster_.AllocPinned(a, MiB(64));
   cluster_.Alloc(b, MiB(16), absl::Seconds(30));
   cluster_.Advance(absl::Seconds(20));
   EXPECT_NEAR(absl::ToDoubleSeconds(cluster_.job("b").waiting_for), 20, 0.1);

@@ -123,10 +123,7 @@ TEST_F(EventsTest, WhatComesBackIsOneEventOfItsBurst) {
 TEST_F(EventsTest, AWaitIsSaidWhileItLastsAndWhenItIsOver) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
-  const BufferId buffer = cluster_.Alloc(a, MiB(60));
-  cluster_.Pump();
-  cluster_.Pin(a, buffer, true);
-  cluster_.Report(a);
+  const BufferId buffer = cluster_.AllocPinned(a, MiB(60));
   cluster_.Alloc(b, MiB(16));
   cluster_.Advance(absl::Milliseconds(900));
   EXPECT_TRUE(Of(EventKind::kWaits).empty());

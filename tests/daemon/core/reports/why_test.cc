@@ -28,10 +28,7 @@ class WhyTest : public ::testing::Test {
 TEST_F(WhyTest, AWaitingJobIsToldWhatItsDenialWouldSay) {
   FakeSession& a = cluster_.Open("bert");
   FakeSession& b = cluster_.Open("gpt");
-  const BufferId pinned = cluster_.Alloc(a, MiB(60));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(60));
   cluster_.Alloc(b, MiB(16), absl::Seconds(30));
   cluster_.Advance(absl::Seconds(3));
   const WhyAnswer answer = Only("gpt");
@@ -71,10 +68,7 @@ TEST_F(WhyTest, WhoIsServedBeforeIsCounted) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
   FakeSession& c = cluster_.Open("c");
-  const BufferId pinned = cluster_.Alloc(a, MiB(60));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(60));
   cluster_.Alloc(b, MiB(16));
   cluster_.Pump();
   cluster_.Alloc(c, MiB(2));

@@ -51,10 +51,7 @@ TEST_F(WaitingTest, HigherPriorityGoesFirst) {
 TEST_F(WaitingTest, AJobBlockedByItsOwnLimitBlocksNobodyElse) {
   FakeSession& a = cluster_.Open("a", {1, MiB(16)});
   FakeSession& b = cluster_.Open("b");
-  const BufferId pinned = cluster_.Alloc(a, MiB(16));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(16));
   cluster_.Alloc(a, MiB(16));
   cluster_.Pump();
   EXPECT_EQ(cluster_.job("a").waiting, 1);
@@ -94,10 +91,7 @@ TEST_F(WaitingTest, ARequestWithoutWaitGetsCachedMemory) {
 TEST_F(WaitingTest, ADeadlinePassesWithATextThatNamesTheHolders) {
   FakeSession& a = cluster_.Open("bert");
   FakeSession& b = cluster_.Open("gpt");
-  const BufferId pinned = cluster_.Alloc(a, MiB(60));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(60));
   cluster_.Alloc(b, MiB(16), absl::Seconds(3));
   cluster_.Advance(absl::Milliseconds(2999));
   EXPECT_TRUE(b.denials.empty());
@@ -119,10 +113,7 @@ TEST_F(WaitingTest, ADeadlinePassesWithATextThatNamesTheHolders) {
 // Waiting would not help.
 TEST_F(WaitingTest, WhoStandsInItsOwnWayIsNotToldToWait) {
   FakeSession& a = cluster_.Open("bert");
-  const BufferId pinned = cluster_.Alloc(a, MiB(60));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(60));
   cluster_.Alloc(a, MiB(16), absl::Seconds(3));
   cluster_.Advance(absl::Seconds(4));
   ASSERT_EQ(a.denials.size(), 1u);
@@ -231,10 +222,7 @@ TEST_F(WaitingTest, ARequestThatPinsNothingLetsAPinnedOneGoFirst) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
   FakeSession& c = cluster_.Open("c");
-  const BufferId pinned = cluster_.Alloc(c, MiB(40));
-  cluster_.Pump();
-  cluster_.Pin(c, pinned, true);
-  cluster_.Report(c);
+  const BufferId pinned = cluster_.AllocPinned(c, MiB(40));
   cluster_.Alloc(a, MiB(60), absl::Seconds(60), true);
   cluster_.Pump();
   EXPECT_TRUE(a.buffers.empty());
@@ -250,10 +238,7 @@ TEST_F(WaitingTest, APinnedOneDoesNotTakeTheTokenFromARequestAtOnce) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
   FakeSession& c = cluster_.Open("c");
-  const BufferId pinned = cluster_.Alloc(c, MiB(40));
-  cluster_.Pump();
-  cluster_.Pin(c, pinned, true);
-  cluster_.Report(c);
+  const BufferId pinned = cluster_.AllocPinned(c, MiB(40));
   cluster_.Alloc(a, MiB(60), absl::Seconds(60), true);
   cluster_.Pump();
   cluster_.Alloc(b, MiB(30), absl::Seconds(60), true, true);

@@ -14,10 +14,7 @@ class SessionLifeTest : public ::testing::Test {
 TEST_F(SessionLifeTest, AnEndedSessionsMemoryGoesToTheWaiters) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
-  const BufferId pinned = cluster_.Alloc(a, MiB(64));
-  cluster_.Pump();
-  cluster_.Pin(a, pinned, true);
-  cluster_.Report(a);
+  cluster_.AllocPinned(a, MiB(64));
   cluster_.Alloc(b, MiB(64));
   cluster_.Pump();
   EXPECT_TRUE(b.buffers.empty());
