@@ -20,8 +20,7 @@ std::vector<ChunkHandle> HandlesOf(const ChunkSet& chunks) {
   return handles;
 }
 
-bool PlanExact(const ChunkCounts& available, Bytes size,
-               ChunkCounts* take) {
+bool PlanExact(const ChunkCounts& available, Bytes size, ChunkCounts* take) {
   int64_t left = size.count();
   for (auto it = available.rbegin(); it != available.rend() && left > 0; ++it) {
     const int64_t n = std::min(it->second, left / it->first);
@@ -32,8 +31,8 @@ bool PlanExact(const ChunkCounts& available, Bytes size,
   return left == 0;
 }
 
-bool PlanUpTo(const ChunkCounts& available, Bytes size,
-              Bytes most, ChunkCounts* take) {
+bool PlanUpTo(const ChunkCounts& available, Bytes size, Bytes most,
+              ChunkCounts* take) {
   if (PlanExact(available, size, take)) return true;
   int64_t left = size.count();
   for (const auto& [chunk, count] : *take) left -= chunk * count;

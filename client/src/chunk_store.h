@@ -96,12 +96,11 @@ class ChunkStore {
 
 // Picks, from chunks counted by size, those that fill `size` exactly. `take`
 // gets how many of each. Sizes divide one another.
-bool PlanExact(const ChunkCounts& available, Bytes size,
-               ChunkCounts* take);
+bool PlanExact(const ChunkCounts& available, Bytes size, ChunkCounts* take);
 
 // The same, or, where none do, with one chunk more, to `most` at most.
-bool PlanUpTo(const ChunkCounts& available, Bytes size,
-              Bytes most, ChunkCounts* take);
+bool PlanUpTo(const ChunkCounts& available, Bytes size, Bytes most,
+              ChunkCounts* take);
 
 // Moves chunks that fill exactly `size` from one set to another; false changes
 // nothing.

@@ -214,7 +214,8 @@ def advise(model: tf.keras.Model, batch: Any, memory: str | int | None = None,
     "swap" says that recomputing is no gain there. `Advice.apply` recomputes.
 
     Raises RuntimeError where METS is not in use, ValueError where `memory` or
-    `bytes_per_second` cannot be found out, or an argument is none of these. TensorFlow's errors go through.
+    `bytes_per_second` cannot be found out, or an argument is none of these.
+    TensorFlow's errors go through.
     """
     def known() -> Stats:
         found = stats()

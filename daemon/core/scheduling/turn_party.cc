@@ -1,6 +1,7 @@
 #include "daemon/core/scheduling/turn_party.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace mets::core {
@@ -8,8 +9,6 @@ namespace {
 
 // Longer than most steps take, also in turns.
 constexpr absl::Duration kLately = absl::Seconds(5);
-
-Bytes LiveOf(const TurnMember& m) { return m.live(); }
 
 template <typename Value>
 Bytes Sum(const TurnPart& part, Value value) {
@@ -33,7 +32,7 @@ bool TurnPart::used() const {
   return has_turn || std::any_of(members.begin(), members.end(), [](auto& m) {
            const TurnMember& member = m.second;
            return member.known || member.wants || member.facts.gated ||
-                  member.facts.asked || LiveOf(member) > Bytes();
+                  member.facts.asked || member.live() > Bytes();
          });
 }
 
@@ -41,7 +40,7 @@ bool TurnPart::known() const {
   bool any = false;
   for (const auto& [id, member] : members) {
     any |= member.known;
-    if (!member.known && LiveOf(member) > Bytes()) return false;
+    if (!member.known && member.live() > Bytes()) return false;
   }
   return any;
 }
@@ -51,7 +50,7 @@ bool TurnPart::gated() const {
                      [](const auto& m) { return m.second.facts.gated; });
 }
 
-Bytes TurnPart::live() const { return Sum(*this, LiveOf); }
+Bytes TurnPart::live() const { return Sum(*this, std::mem_fn(&TurnMember::live)); }
 
 Bytes TurnPart::resident() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.resident; });
@@ -73,7 +72,7 @@ Bytes TurnPart::peak() const {
 
 Bytes TurnPart::persistent() const {
   return Limited(Sum(*this, [](const TurnMember& m) {
-    return m.known ? m.persistent : LiveOf(m);
+    return m.known ? m.persistent : m.live();
   }));
 }
 
