@@ -108,7 +108,7 @@ class Lab:
         self.bin = arguments.bundle.resolve() / "bin"
         self.swap = parse_size(arguments.swap_space)
         self.stock = {}  # Results by model and seed.
-        self.fits = {}  # Result and bytes of the pool by model.
+        self.fits = {}  # Figures by model.
         self.bus = {}
         self.trainings = []  # Of the group that is being measured.
 
@@ -128,6 +128,8 @@ class Lab:
             training.wait_until_ready()
 
     def finish(self, *trainings):
+        for training in trainings:
+            training.wait_until_ready()
         for training in trainings:
             training.go()
         return [training.result() for training in trainings]
@@ -241,13 +243,8 @@ def two(lab, model):
 def pair(lab, name, model, part, asleep=0):
     """`asleep`: seconds before each step."""
     known = [lab.stock[model, seed] for seed in SEEDS]
-    meeting = lab.arguments.out / f"{model}-{name}-meet"
-    meeting.mkdir(exist_ok=True)
-    for old in meeting.iterdir():
-        old.unlink()
     pool = pool_for(lab, model, part)
-    more = ["--meet", meeting, "--parties", len(SEEDS),
-            "--input-seconds", asleep]
+    more = ["--input-seconds", asleep]
     with Daemon(lab, f"{model}-{name}", pool) as daemon:
         trainings = [lab.train(f"{model}-{name}-{seed}", model, seed,
                                daemon=daemon, more=more) for seed in SEEDS]

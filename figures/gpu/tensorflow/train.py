@@ -136,16 +136,6 @@ def moved_bytes(stats):
     return stats["evicted_bytes"] + stats["restored_bytes"] if stats else 0
 
 
-def meet(folder, parties, seconds=120):
-    """Waits until `parties` processes have come to this point."""
-    pathlib.Path(folder, f"ready-{os.getpid()}").touch()
-    end = time.monotonic() + seconds
-    while len(list(pathlib.Path(folder).glob("ready-*"))) < parties:
-        if time.monotonic() > end:
-            sys.exit(f"the others did not come within {seconds} s")
-        time.sleep(0.002)
-
-
 def wait_for(path, seconds=600):
     end = time.monotonic() + seconds
     while not path.exists():
@@ -166,8 +156,6 @@ def train(arguments):
     if arguments.go:
         arguments.go.with_suffix(".ready").touch()
         wait_for(arguments.go.with_suffix(".go0"))
-    if arguments.meet:
-        meet(arguments.meet, arguments.parties)
     tf.config.experimental.reset_memory_stats("GPU:0")
     moved = moved_bytes(mets_stats())
     losses, step_seconds = [], []
@@ -211,9 +199,6 @@ def parse():
     parser.add_argument("--go", metavar="FILE", type=pathlib.Path,
                         help="write FILE.ready after the warm-up, wait for "
                         "FILE.goN before round N, write FILE.doneN behind it")
-    parser.add_argument("--meet", metavar="DIR",
-                        help="begin to measure when --parties are there")
-    parser.add_argument("--parties", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     return parser.parse_args()
 
