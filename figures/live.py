@@ -30,12 +30,16 @@ class Failed(Exception):
     """A training that did not end well."""
 
 
+def sizes(model):
+    """What makes `model` so large, and its ops follow each other in the same
+    order in each step."""
+    return ["--size", "small", "--parallel-ops", "1", *MODELS[model].split()]
+
+
 def runner(build, model, *words):
-    """The command that trains `model` at its size above, where ops follow each
-    other in the same order in each step."""
+    """The command that trains `model` at its size above."""
     return [str(pathlib.Path(build) / "venv/bin/python"), str(ZOO / "run.py"),
-            "--model", model, "--size", "small", "--parallel-ops", "1",
-            *MODELS[model].split(), *map(str, words)]
+            "--model", model, *sizes(model), *map(str, words)]
 
 
 class Training:

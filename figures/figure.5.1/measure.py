@@ -16,11 +16,10 @@ import tempfile
 
 import common
 import live
+from recorded import FIRST, LAST, MODELS
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODELS = ["resnet50", "bert", "ncf"]
 WAYS = ["mets", "one_thread", "no_onednn"]
-FIRST, LAST = 5, 12  # The steps that are recorded.
 
 
 def record(build, model, way, folder):

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Figure 5.1: operators with METS against those without.
-#   reproduce.sh             plots data/operators.csv
+#   reproduce.sh             plots data/*.csv
 #   reproduce.sh --measure   records before (needs what deploy/quickstart builds,
-#                            in build/ or in BUILD)
+#                            in build/ or in BUILD); a GPU's: from_gpu.py
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --measure ]; then
