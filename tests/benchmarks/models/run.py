@@ -44,6 +44,8 @@ def parse(words=None):
     parser.add_argument("--profile", metavar="A,B",
                         help="records these steps, the first is 1")
     parser.add_argument("--profile-dir", default="profile")
+    parser.add_argument("--not-deterministic", action="store_true",
+                        help="takes ops that give other bits each time, too")
     parser.add_argument("--meet", action="store_true",
                         help="waits for a line on stdin after the warm-up")
     parser.add_argument("--json", type=pathlib.Path)
@@ -74,7 +76,8 @@ def choose_device(args):
 
 def set_up(tf, args):
     tf.keras.utils.set_random_seed(SEED)
-    tf.config.experimental.enable_op_determinism()
+    if not args.not_deterministic:
+        tf.config.experimental.enable_op_determinism()
     tf.config.threading.set_intra_op_parallelism_threads(args.threads)
     tf.config.threading.set_inter_op_parallelism_threads(args.parallel_ops)
     if args.device.isdigit():
