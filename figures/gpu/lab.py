@@ -37,11 +37,11 @@ def tail(path, lines=12):
 class Job:
     """A process with a log; `kill` ends it and what it has started."""
 
-    def __init__(self, command, log, env=None):
+    def __init__(self, command, log, env=None, stdin=None):
         self.log = log
         self._file = open(log, "w", encoding="utf-8")
         self.process = subprocess.Popen(
-            command, stdout=self._file, stderr=subprocess.STDOUT,
+            command, stdin=stdin, stdout=self._file, stderr=subprocess.STDOUT,
             start_new_session=True, env=dict(os.environ, **(env or {})))
 
     def done(self):
