@@ -47,9 +47,9 @@ class Recording:
 
     def take(self):
         """Lets it go on, waits for its end, gives its figures."""
-        wait(self.training.ready)
+        self._wait(self.training.ready)
         self.training.go()
-        wait(self.training.done)
+        self._wait(self.training.done)
         result = self.training.result()
         plane, = self._folder.glob("plugins/profile/*/*.xplane.pb")
         data = plane.read_bytes()
@@ -65,10 +65,10 @@ class Recording:
                 "peak_bytes": result["peak_bytes"], "mets": result["mets"],
                 "versions": result["versions"]}
 
-
-def wait(ready):
-    while not ready():
-        time.sleep(0.05)
+    def _wait(self, ready):
+        self.training.expect_within(self._lab.arguments.limit)
+        while not ready():
+            time.sleep(0.05)
 
 
 def pack(plane):
@@ -79,6 +79,7 @@ def pack(plane):
 
 def parse():
     parser = parser_of(__doc__)
+    parser.set_defaults(limit=90)
     parser.add_argument("--models", default=",".join(recorded.MODELS))
     parser.add_argument("--ways", default=",".join(WAYS))
     arguments = parser.parse_args()

@@ -49,8 +49,8 @@ class Training:
     def __init__(self, lab, model, way, words):
         self.name = f"{model}-{way}"
         arguments = lab.arguments
-        self._deadline = min(lab.seconds() + arguments.limit, arguments.end)
         self._lab = lab
+        self.expect_within(arguments.limit)
         self._out = arguments.out / "logs" / f"{self.name}.json"
         self._out.unlink(missing_ok=True)
         on_host = arguments.device == "host"
@@ -71,6 +71,11 @@ class Training:
                                   subprocess.PIPE)
             stack.callback(self._job.kill)
             self._ends = stack.pop_all()
+
+    def expect_within(self, seconds):
+        """From now on."""
+        self._deadline = min(self._lab.seconds() + seconds,
+                             self._lab.arguments.end)
 
     def done(self):
         """Whether it has ended well; raises Failed if not, or not in time."""
