@@ -2,7 +2,7 @@
 GPU: data/gpu.csv (the GPU, over that machine's processor), data/gpu_mets.csv
 (the GPU with METS, over without), both as Markdown, too, and data/gpu.json.
 
-    from_gpu.py BUILD FOLDER
+    from_gpu.py BUILD FOLDER [DATA]
 """
 
 import json
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-DATA = pathlib.Path(__file__).resolve().parent / "data"
+HERE = pathlib.Path(__file__).resolve().parent
 # What is compared, and what that is called.
 WAYS = {"gpu": (["cpu", "stock"], "CPU,GPU"),
         "gpu_mets": (["stock", "mets"], "GPU,METS")}
@@ -24,7 +24,7 @@ def unpack(folder, to):
         (to / packed.stem).write_bytes(lzma.decompress(packed.read_bytes()))
 
 
-def compare(build, figures, planes, name):
+def compare(build, figures, planes, data, name):
     """Of the models of which both runs are there; gives their number."""
     runs, labels = WAYS[name]
     words = []
@@ -41,13 +41,13 @@ def compare(build, figures, planes, name):
         python = os.path.abspath(build / "venv/bin/python")
         subprocess.run(
             [build / "bin/mets-opspeedup", "--labels", labels,
-             "--csv", DATA / f"{name}.csv", "--markdown", DATA / f"{name}.md",
-             *words], check=True, env=dict(os.environ, METS_PYTHON=python))
+             "--csv", data / f"{name}.csv", "--markdown", data / f"{name}.md",
+             *words], check=True, env={"METS_PYTHON": python, **os.environ})
     return len(words) // 4
 
 
 def main():
-    build, folder = map(pathlib.Path, sys.argv[1:])
+    build, folder, data = map(pathlib.Path, [*sys.argv[1:], HERE / "data"][:3])
     record = json.loads((folder / "record.json").read_text("utf-8"))
     figures = record["figures"]
     changed = [model for model, of_model in figures.items()
@@ -56,9 +56,9 @@ def main():
         sys.exit(f"METS changed the result of {', '.join(changed)}")
     with tempfile.TemporaryDirectory() as planes:
         unpack(folder, pathlib.Path(planes))
-        compared = [compare(build, figures, pathlib.Path(planes), name)
+        compared = [compare(build, figures, pathlib.Path(planes), data, name)
                     for name in WAYS]
-    (DATA / "gpu.json").write_text(json.dumps(record, indent=1) + "\n",
+    (data / "gpu.json").write_text(json.dumps(record, indent=1) + "\n",
                                    encoding="utf-8")
     sys.exit(0 if min(compared) == len(figures) else 1)
 

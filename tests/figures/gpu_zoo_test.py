@@ -1,0 +1,120 @@
+"""figures/gpu/zoo and what figure 5.1 makes of it, with a metsd but no model: a
+program of a few lines stands for the zoo's runner."""
+
+import json
+import lzma
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = pathlib.Path(os.environ.get("METS_BUILD_DIR", ROOT / "build"))
+PLANES = HERE / "opspeedup" / "profiles"
+
+RUNNER = f"""#!{sys.executable}
+import argparse, json, os, pathlib, sys, time
+parser = argparse.ArgumentParser()
+for name in ("model", "json", "steps", "profile-dir"):
+    parser.add_argument("--" + name)
+parser.add_argument("--meet", action="store_true")
+parser.add_argument("--not-deterministic", action="store_true")
+args, _ = parser.parse_known_args()
+with_mets = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH" in os.environ
+steps = int(args.steps)
+losses = [1 if args.model == "albert" else 1 / i for i in range(1, steps + 1)]
+for i, loss in enumerate(losses, 1):
+    print(f"step {{i}}/{{steps}} loss {{loss:.6f}} 0.1 s", flush=True)
+if args.meet:
+    print("ready", flush=True)
+    sys.stdin.readline()
+if args.model == "bert" and not args.not_deterministic:
+    sys.exit("Determinism is not yet supported")
+if args.model == "ncf" and with_mets:
+    time.sleep(0 if args.meet else 1000)
+    sys.exit("it fails")
+if args.profile_dir:
+    folder = pathlib.Path(args.profile_dir, "plugins/profile/now")
+    folder.mkdir(parents=True)
+    (folder / "host.xplane.pb").write_bytes(b"plane")
+json.dump({{
+    "parameters": 1, "batch": 1, "steps": steps, "seconds": 1,
+    "step_seconds": [1], "steady_seconds": {{"median": 1}}, "peak_bytes": 1,
+    "mets": None, "versions": {{}}, "losses": losses,
+    "losses_hex": [loss.hex() for loss in map(float, losses)],
+    "weights_sha256": "mets" if with_mets and args.model == "xlnet" else "",
+}}, open(args.json, "w"))
+"""
+
+
+class GpuZoo(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.runner = self.folder / "python"
+        self.runner.write_text(RUNNER, "utf-8")
+        self.runner.chmod(0o700)
+
+    def run_script(self, name, *words):
+        """What it reports."""
+        subprocess.run(
+            [sys.executable, ROOT / "figures/gpu/zoo" / name, "--bundle", BUILD,
+             "--out", self.folder, "--device", "host", "--pool", "64MiB",
+             "--swap-space", "64MiB", "--python", self.runner, "--limit", "20",
+             *words], check=False, stdout=subprocess.DEVNULL)
+        report, = self.folder.glob("*.json")
+        return json.loads(report.read_text("utf-8"))["figures"]
+
+    def test_losses_fall_or_do_not_and_are_as_without_mets_or_not(self):
+        figures = self.run_script("measure.py", "--models",
+                                  "albert,retinanet,xlnet")
+        falls = {model: figures[model]["mets"]["falls"] for model in figures}
+        self.assertEqual(falls, {"albert": False, "retinanet": True,
+                                 "xlnet": True})
+        self.assertTrue(figures["retinanet"]["mets"]["identical"])
+        self.assertFalse(figures["xlnet"]["mets"]["identical"])
+
+    def test_what_fails_is_tried_again_and_what_hangs_is_ended(self):
+        figures = self.run_script("measure.py", "--models", "bert,ncf")
+        self.assertIn("Determinism", figures["bert"]["stock"]["first_error"])
+        self.assertFalse(figures["bert"]["stock"]["deterministic"])
+        self.assertTrue(figures["bert"]["stock"]["falls"])
+        self.assertIn("not done in time", figures["ncf"]["mets"]["error"])
+        self.assertTrue(figures["ncf"]["mets"]["falls"])
+        self.assertNotIn("error", figures["ncf"]["stock"])
+
+    def test_what_is_recorded_is_packed_and_what_fails_is_said(self):
+        figures = self.run_script("record.py", "--models", "resnet50,ncf")
+        self.assertTrue(figures["resnet50"]["mets"]["identical"])
+        self.assertIn("it fails", figures["ncf"]["mets"]["error"])
+        packed = self.folder / "resnet50-stock.xplane.pb.xz"
+        self.assertEqual(lzma.decompress(packed.read_bytes()), b"plane")
+
+    def test_figures_are_of_models_that_have_both_runs(self):
+        runs = {"cpu": "cnn-stock", "stock": "cnn-stock", "mets": "cnn-mets"}
+        for run, plane in runs.items():
+            (self.folder / f"bert-{run}.xplane.pb.xz").write_bytes(
+                lzma.compress((PLANES / f"{plane}.xplane.pb").read_bytes()))
+        (self.folder / "record.json").write_text(json.dumps({"figures": {
+            "bert": {"cpu": {}, "stock": {}, "mets": {"identical": True}},
+            "ncf": {"cpu": {"error": "no"}, "stock": {}}}}), "utf-8")
+        data = self.folder / "data"
+        data.mkdir()
+        done = subprocess.run(
+            [sys.executable, ROOT / "figures/figure.5.1/from_gpu.py", BUILD,
+             self.folder, data], capture_output=True, text=True, check=False,
+            env=dict(os.environ, METS_PYTHON=sys.executable))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("gpu is without ncf: it has no cpu", done.stderr)
+        for name in ("gpu", "gpu_mets"):
+            text = (data / f"{name}.csv").read_text("utf-8")
+            self.assertIn("bert,", text)
+            self.assertNotIn("ncf,", text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
