@@ -1,9 +1,13 @@
 """Live trainings of the model zoo, stock and under a metsd of their own, for
 measure.py scripts."""
 
+import atexit
+import contextlib
+import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,10 +40,33 @@ def sizes(model):
     return ["--size", "small", "--parallel-ops", "1", *MODELS[model].split()]
 
 
-def runner(build, model, *words):
+@functools.cache
+def forks(build):
+    """{whether with METS: the words that run a Python program in a child of a
+    process that has imported TensorFlow (forks.py)}; both start on first use."""
+    python = str(pathlib.Path(build) / "venv/bin/python")
+    folder = tempfile.mkdtemp(prefix="mets-")
+    processes, words = [], {}
+    for mets, env in {
+            False: {"METS_DISABLE": "1"},
+            True: {"METS_REQUIRED": "1", "TF_PLUGGABLE_DEVICE_LIBRARY_PATH":
+                   f"{build}/lib/libmets_tensorflow.so"}}.items():
+        program = [str(common.ROOT / "figures/forks.py"), f"{folder}/{mets}"]
+        processes.append(subprocess.Popen(
+            [python, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **env}))
+        words[mets] = [sys.executable, *program]
+    atexit.register(shutil.rmtree, folder)
+    for process in processes:
+        atexit.register(process.communicate)
+        process.stdout.readline()
+    return words
+
+
+def runner(python, model, *words):
     """The command that trains `model` at its size above."""
-    return [str(pathlib.Path(build) / "venv/bin/python"), str(ZOO / "run.py"),
-            "--model", model, *sizes(model), *map(str, words)]
+    return [*python, str(ZOO / "run.py"), "--model", model, *sizes(model),
+            *map(str, words)]
 
 
 class Training:
@@ -61,8 +88,16 @@ class Training:
                 return line
         raise self._failure(f"it ended without saying '{said}'")
 
+    def stand_still(self):
+        """Until it waits at a --meet, or has ended well."""
+        for line in self.process.stdout:
+            if line == "ready\n":
+                return
+        if self.process.wait():
+            raise self._failure(f"it ended with {self.process.returncode}")
+
     def begin(self):
-        """Lets a training with --meet go on."""
+        """Lets a training that waits at a --meet go on."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
@@ -80,9 +115,62 @@ class Training:
         return Failed(f"{why}:\n{self._log.read()[-2000:]}")
 
 
+class Phases:
+    """What trainings do that start at the same time, for that takes longest, and
+    are timed alone or together while the others stand still: a warm-up, then
+    `count` times so many steps, before each of which they wait."""
+
+    def __init__(self, warm_up, steps, count=1):
+        self._ends = range(warm_up, warm_up + (count + 1) * steps, steps)
+        self.options = ["--warm-up", warm_up, "--steps", self._ends[-1]]
+        for end in self._ends[:-1]:
+            self.options += ["--meet", end + 1]
+
+    def run(self, phase, *trainings):
+        """Lets them do these steps at once; gives the seconds until all have."""
+        begin = time.monotonic()
+        for training in trainings:
+            training.begin()
+        for training in trainings:
+            training.wait_until(f"step {self._ends[phase + 1]}/")
+        seconds = time.monotonic() - begin
+        for training in trainings:
+            training.stand_still()
+        return seconds
+
+    def step_seconds(self, result, phase):
+        return result["step_seconds"][self._ends[phase]:self._ends[phase + 1]]
+
+    def moved_bytes(self, result, phase):
+        """By METS, in both ways; the first time with the warm-up."""
+        def until(end):
+            state = (result if end == self._ends[-1]
+                     else result["met"][str(end + 1)])
+            return (state["mets"]["evicted_bytes_total"]
+                    + state["mets"]["restored_bytes_total"])
+
+        return until(self._ends[phase + 1]) - (
+            until(self._ends[phase]) if phase else 0)
+
+
+@contextlib.contextmanager
+def standing(*trainings):
+    """Once all wait at their first --meet; whose end is not awaited is killed."""
+    try:
+        for training in trainings:
+            training.stand_still()
+        yield
+    finally:
+        for training in trainings:
+            training.process.kill()
+
+
 def stock(build, model, *words, **env):
-    """A training without METS; `env` is added to its environment."""
-    return Training(runner(build, model, "--device", "cpu", *words),
+    """A training without METS; where `env` is to be in its environment, for
+    TensorFlow's import, in a process of its own."""
+    python = ([pathlib.Path(build) / "venv/bin/python"] if env
+              else forks(pathlib.Path(build))[False])
+    return Training(runner(python, model, "--device", "cpu", *words),
                     env={**os.environ, **env})
 
 
@@ -137,7 +225,8 @@ class Metsd:
 
     def train(self, model, job, *words, options=()):
         """A training as a job; `options` are those of `metsctl run`."""
-        command = runner(self._build, model, "--device", "mets", *words)
+        command = runner(forks(self._build)[True], model, "--device", "mets",
+                         *words)
         return Training(self.metsctl("run", "--job", job, *options, "--",
                                      *command))
 
@@ -152,6 +241,8 @@ def versions(build):
     return dict(zip(packages, said.split()))
 
 
-def outcome(result):
-    """What METS must not change by one bit."""
-    return result["losses_hex"], result["weights_sha256"]
+def outcome(result, steps=None):
+    """What METS must not change by one bit: of all steps, or of the first ones,
+    behind which a --meet was."""
+    state = result["met"][str(steps + 1)] if steps else result
+    return result["losses_hex"][:steps], state["weights_sha256"]

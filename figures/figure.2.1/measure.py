@@ -2,7 +2,8 @@
 
     measure.py BUILD
 
-Each trains once without METS, and once with METS, on a device where it fits; at
+Each trains once without METS, and then, started at the same time, once with
+METS, on a device where it fits; at
 steps STEPS, 2 × STEPS … its limit is lowered. The first steps at each limit, in
 which METS gets to know it, are not in the times. The program is told nothing,
 and losses and weights must be those without METS, to the bit.
@@ -55,31 +56,37 @@ def watch(metsd, training, last):
     return max(job["resident_bytes"] for job in held), max(moved) - moved[0]
 
 
+def lower(metsd, training):
+    """What the job holds and moves at each limit; and the training's result."""
+    training.begin()
+    training.stand_still()
+    peak = metsd.job("watched")["peak_live_bytes"]
+    rows = [{"percent": 100, "peak_resident_bytes": peak, "moved_bytes": 0}]
+    training.begin()
+    for phase, percent in enumerate(PERCENT[1:], 1):
+        limit = peak * percent // 100
+        metsd.control("limit", "watched", limit)
+        training.wait_until(f"step {phase * STEPS + SKIP}/")
+        most, moved = watch(metsd, training, (phase + 1) * STEPS)
+        rows.append({"percent": percent, "limit_bytes": limit,
+                     "peak_resident_bytes": most,
+                     "moved_bytes": moved // (STEPS - SKIP)})
+    return rows, training.result()
+
+
 def measure(build, model):
     """The rows of the CSV."""
-    steps = ["--steps", STEPS * len(PERCENT)]
-    stock = live.stock(build, model, *steps).result()
-    yield {"model": model, "percent": "stock", **times(stock, 0)}
-    rows = []
+    words = ["--steps", STEPS * len(PERCENT), "--meet", SKIP + 1]
+    stock = live.stock(build, model, *words)
     with live.Metsd(build, "2GiB") as metsd:
-        training = metsd.train(model, "watched", *steps, "--meet", "--warm-up",
-                               STEPS)
-        training.wait_until(f"step {STEPS}/")
-        peak = metsd.job("watched")["peak_live_bytes"]
-        rows.append({"percent": 100, "peak_resident_bytes": peak,
-                     "moved_bytes": 0})
-        training.begin()
-        for phase, percent in enumerate(PERCENT[1:], 1):
-            limit = peak * percent // 100
-            metsd.control("limit", "watched", limit)
-            training.wait_until(f"step {phase * STEPS + SKIP}/")
-            most, moved = watch(metsd, training, (phase + 1) * STEPS)
-            rows.append({"percent": percent, "limit_bytes": limit,
-                         "peak_resident_bytes": most,
-                         "moved_bytes": moved // (STEPS - SKIP)})
-        result = training.result()
-    if live.outcome(result) != live.outcome(stock):
+        training = metsd.train(model, "watched", *words, "--meet", STEPS + 1)
+        with live.standing(stock, training):
+            stock.begin()
+            alone = stock.result()
+            rows, result = lower(metsd, training)
+    if live.outcome(result) != live.outcome(alone):
         sys.exit(f"{model}: METS changed the result")
+    yield {"model": model, "percent": "stock", **times(alone, 0)}
     for phase, row in enumerate(rows):
         yield {"model": model, **row, **times(result, phase)}
 

@@ -69,6 +69,7 @@ def search(build, model, mets):
 
 def main():
     build = sys.argv[1]
+    live.forks(pathlib.Path(build))  # Before it is used by several threads.
     with concurrent.futures.ThreadPoolExecutor() as pool:
         searches = [pool.submit(search, build, model, mets)
                     for model, mets in itertools.product(MODELS, (False, True))]

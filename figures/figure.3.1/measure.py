@@ -3,20 +3,20 @@
     measure.py BUILD
 
 All have warmed up before the clock starts. The ways:
-  serial    one after the other, without METS; the sum of the steps' times
+  serial    one after the other, without METS; the sum of their seconds
+  roomy     at once without METS, in as much memory as they like
   shared    at once with METS, on a device with PERCENT of the sum of their
             peaks
   split     the same, but each may have only its part of the device, as with a
             fixed partition: no memory passes from one to the other
-  roomy     at once without METS, in as much memory as they like
   naive     at once without METS: TensorFlow's allocator for GPUs has each one's
             part of the device. Where one fails there are no seconds
+serial and roomy are phases of the same processes, and each way's runs are.
 Losses and weights must be those without METS, to the bit.
 """
 
 import pathlib
 import sys
-import time
 
 import common
 import live
@@ -24,96 +24,90 @@ import live
 HERE = pathlib.Path(__file__).resolve().parent
 SETS = [("bert", "bert"), ("bert", "ncf"), ("ncf", "bert", "mnist_cnn")]
 PERCENT = 60
-RUNS, WARM_UP, STEPS = 2, 4, 16
-METS_WAYS = ("shared", "split")
+RUNS, WARM_UP, STEPS = 2, 4, 12
 FIELDS = ["jobs", "run", "way", "seconds", "pool_bytes", "moved_bytes"]
-WORDS = ["--warm-up", WARM_UP, "--steps", WARM_UP + STEPS]
+ALONE = live.Phases(WARM_UP, STEPS, 2 * RUNS)  # Serial and roomy, in turns.
+TOGETHER = live.Phases(WARM_UP, STEPS, RUNS)
 
 
-def alone(build, model):
-    """Without METS."""
-    result = live.stock(build, model, *WORDS).result()
-    return sum(result["step_seconds"][WARM_UP:]), live.outcome(result)
+def peaks(build, models):
+    """The most that METS holds for each."""
+    with live.Metsd(build, "4GiB") as metsd:
+        trainings = {model: metsd.train(model, model, "--steps", 3)
+                     for model in models}
+        return {model: training.result()["peak_bytes"]
+                for model, training in trainings.items()}
 
 
-def peak(build, model):
-    """The most that METS holds for it."""
-    with live.Metsd(build, "2GiB") as metsd:
-        return metsd.train(model, "peak", "--steps", 3).result()["peak_bytes"]
+def without_mets(build, models):
+    """The seconds of each run one after the other, those at once, and the
+    results."""
+    trainings = [live.stock(build, model, *ALONE.options) for model in models]
+    serial, roomy = [], []
+    with live.standing(*trainings):
+        for run in range(RUNS):
+            serial.append(sum(ALONE.run(2 * run, training)
+                              for training in trainings))
+            roomy.append(ALONE.run(2 * run + 1, *trainings))
+        return serial, roomy, [training.result() for training in trainings]
 
 
-def run(trainings):
-    """Lets them all begin once all are ready; gives the seconds until all have
-    done their steps, and their results."""
+def together(trainings):
+    """The seconds of each run at once, and the results; none where one fails."""
     try:
-        for training in trainings:
-            training.wait_until("ready")
-        begin = time.monotonic()
-        for training in trainings:
-            training.begin()
-        for training in trainings:
-            training.wait_until(f"step {WARM_UP + STEPS}/")
-        seconds = time.monotonic() - begin
-        return seconds, [training.result() for training in trainings]
-    finally:
-        for training in trainings:
-            training.process.kill()
+        with live.standing(*trainings):
+            return ([TOGETHER.run(run, *trainings) for run in range(RUNS)],
+                    [training.result() for training in trainings])
+    except live.Failed as failed:
+        print(str(failed).strip().splitlines()[-1])
+        return [""], []
 
 
 def with_mets(build, models, parts, split):
-    names = [f"{model}-{i}" for i, model in enumerate(models)]
     with live.Metsd(build, sum(parts)) as metsd:
-        return run([
-            metsd.train(model, name, "--meet", *WORDS,
+        return together([
+            metsd.train(model, f"{model}-{i}", *TOGETHER.options,
                         options=["--limit", part] if split else [])
-            for model, name, part in zip(models, names, parts)])
+            for i, (model, part) in enumerate(zip(models, parts))])
 
 
-def stock(build, models, parts):
-    return run([live.stock(build, model, "--meet", *WORDS,
-                           *(["--memory", part] if part else []))
-                for model, part in zip(models, parts)])
+def naive(build, models, parts):
+    return together([
+        live.stock(build, model, *TOGETHER.options, "--memory", part)
+        for model, part in zip(models, parts)])
 
 
-def together(build, models, parts, outcomes, way):
-    """The row of the CSV."""
-    row = {"pool_bytes": "" if way == "roomy" else sum(parts)}
-    try:
-        if way in METS_WAYS:
-            seconds, results = with_mets(build, models, parts, way == "split")
-        else:
-            seconds, results = stock(
-                build, models, parts if way == "naive" else [0] * len(parts))
-    except live.Failed as failed:
-        print(str(failed).strip().splitlines()[-1])
-        return row
-    for model, result in zip(models, results):
-        if live.outcome(result) != outcomes[model]:
-            sys.exit(f"{models}: {way} changed the result of {model}")
-    if way in METS_WAYS:
-        row["moved_bytes"] = sum(
-            result["mets"][f"{moved}_bytes_total"]
-            for result in results for moved in ("evicted", "restored"))
-    return row | {"seconds": seconds}
+def measure_set(build, models, parts):
+    """The rows of the CSV, without what they have in common."""
+    serial, roomy, alone = without_mets(build, models)
+    for run in range(RUNS):
+        yield {"way": "serial", "run": run, "seconds": serial[run]}
+        yield {"way": "roomy", "run": run, "seconds": roomy[run]}
+    for way, (seconds, results) in {
+            "shared": with_mets(build, models, parts, split=False),
+            "split": with_mets(build, models, parts, split=True),
+            "naive": naive(build, models, parts)}.items():
+        for stock, result in zip(alone, results):
+            if live.outcome(result) != live.outcome(stock, result["steps"]):
+                sys.exit(f"{models}: {way} changed the result of "
+                         f"{result['model']}")
+        for run, took in enumerate(seconds):
+            row = {"way": way, "run": run, "seconds": took,
+                   "pool_bytes": sum(parts)}
+            if results and way != "naive":
+                row["moved_bytes"] = sum(TOGETHER.moved_bytes(result, run)
+                                         for result in results)
+            yield row
 
 
 def measure(build):
     """The rows of the CSV."""
-    zoo = dict.fromkeys(sum(SETS, ()))
-    parts = {model: peak(build, model) * PERCENT // 100 >> 16 << 16
-             for model in zoo}
-    for run in range(RUNS):
-        seconds, outcomes = {}, {}
-        for model in zoo:
-            seconds[model], outcomes[model] = alone(build, model)
-        for models in SETS:
-            row = {"jobs": "+".join(models), "run": run}
-            yield row | {"way": "serial", "seconds": sum(
-                seconds[model] for model in models)}
-            for way in (*METS_WAYS, "roomy", *(["naive"] if run == 0 else [])):
-                yield row | {"way": way} | together(
-                    build, models, [parts[model] for model in models], outcomes,
-                    way)
+    parts = {model: peak * PERCENT // 100 >> 16 << 16 for model, peak in
+             peaks(build, dict.fromkeys(sum(SETS, ()))).items()}
+    for models in SETS:
+        for row in measure_set(build, models,
+                               [parts[model] for model in models]):
+            yield {"jobs": "+".join(models), **row}
 
 
 def main():

@@ -3,12 +3,14 @@ data/overhead.csv.
 
     measure.py BUILD
 
-Runs alternate; which comes first alternates too.
+One training with METS and one without wait for each other, and take turns of
+STEPS steps, twice; which comes first alternates. All that is done twice.
 """
 
 import itertools
 import os
 import pathlib
+import statistics
 import sys
 
 import common
@@ -16,33 +18,37 @@ import live
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ["resnet50", "bert", "ncf", "mnist_cnn"]
-RUNS, WARM_UP, STEPS = 3, 3, 12
+RUNS, TURNS, STEPS = 2, 2, 10
+PHASES = live.Phases(3, STEPS, TURNS)
 FIELDS = ["model", "batch", "run", "mets", "min_seconds", "median_seconds",
           "max_seconds", "steps", "load_average"]
 
 
-def train(build, model, mets):
-    words = ["--steps", WARM_UP + STEPS, "--warm-up", WARM_UP]
-    if not mets:
-        return live.stock(build, model, *words).result()
+def train(build, model):
+    """The results without METS and with it."""
     with live.Metsd(build, "2GiB") as metsd:
-        return metsd.train(model, model, *words).result()
+        trainings = [live.stock(build, model, *PHASES.options),
+                     metsd.train(model, model, *PHASES.options)]
+        with live.standing(*trainings):
+            for turn in range(TURNS):
+                for training in trainings[::-1 if turn % 2 else 1]:
+                    PHASES.run(turn, training)
+            return [training.result() for training in trainings]
 
 
 def measure(build):
     """The rows of the CSV."""
-    outcomes = {}
     for run, model in itertools.product(range(RUNS), MODELS):
-        for mets in ((False, True) if run % 2 else (True, False)):
-            result = train(build, model, mets)
-            if outcomes.setdefault(model, live.outcome(result)) \
-                    != live.outcome(result):
-                sys.exit(f"{model}: METS changed the result")
-            yield {"model": model, "batch": result["batch"], "run": run,
-                   "mets": int(mets), "steps": STEPS,
-                   "load_average": round(os.getloadavg()[0], 1),
-                   **{f"{kind}_seconds": value for kind, value in
-                      result["steady_seconds"].items()}}
+        results = train(build, model)
+        if live.outcome(results[0]) != live.outcome(results[1]):
+            sys.exit(f"{model}: METS changed the result")
+        for turn, mets in itertools.product(range(TURNS), (0, 1)):
+            seconds = PHASES.step_seconds(results[mets], turn)
+            yield {"model": model, "batch": results[mets]["batch"],
+                   "run": run * TURNS + turn, "mets": mets, "steps": STEPS,
+                   "min_seconds": min(seconds), "max_seconds": max(seconds),
+                   "median_seconds": statistics.median(seconds),
+                   "load_average": round(os.getloadavg()[0], 1)}
 
 
 def main():

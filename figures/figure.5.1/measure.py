@@ -20,20 +20,33 @@ from recorded import FIRST, LAST, MODELS
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAYS = ["mets", "one_thread", "no_onednn"]
+PHASES = live.Phases(FIRST - 1, LAST - FIRST + 1)
 
 
-def record(build, model, way, folder):
-    """Trains; gives the folder of the profile, and the training's result."""
-    profile = f"{folder}/{model}-{way}"
-    words = ["--steps", LAST, "--profile", f"{FIRST},{LAST}", "--profile-dir",
+def start(build, metsd, model, way, profile):
+    """A training that is recorded."""
+    words = [*PHASES.options, "--profile", f"{FIRST},{LAST}", "--profile-dir",
              profile]
     if way == "mets":
-        with live.Metsd(build, "2GiB") as metsd:
-            return profile, metsd.train(model, model, *words).result()
+        return metsd.train(model, model, *words)
     if way == "one_thread":
         words += ["--threads", 1]
     env = {"TF_ENABLE_ONEDNN_OPTS": "0"} if way == "no_onednn" else {}
-    return profile, live.stock(build, model, *words, **env).result()
+    return live.stock(build, model, *words, **env)
+
+
+def record(build, model, profiles):
+    """Trains in each way, one after the other."""
+    with live.Metsd(build, "2GiB") as metsd:
+        trainings = {way: start(build, metsd, model, way, profile)
+                     for way, profile in profiles.items()}
+        with live.standing(*trainings.values()):
+            for training in trainings.values():
+                PHASES.run(0, training)
+            stock, mets = (live.outcome(trainings[way].result())
+                           for way in ("stock", "mets"))
+    if mets != stock:
+        sys.exit(f"{model}: METS changed the result")
 
 
 def main():
@@ -41,12 +54,12 @@ def main():
     models = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         for model in MODELS:
-            base, stock = record(build, model, "stock", folder)
+            profiles = {way: f"{folder}/{model}-{way}"
+                        for way in ("stock", *WAYS)}
+            record(build, model, profiles)
             for way in WAYS:
-                other, result = record(build, model, way, folder)
-                if way == "mets" and live.outcome(result) != live.outcome(stock):
-                    sys.exit(f"{model}: METS changed the result")
-                models[way] += ["--model", model, base, other]
+                models[way] += ["--model", model, profiles["stock"],
+                                profiles[way]]
             print(f"recorded {model}", flush=True)
         python = os.path.abspath(build / "venv/bin/python")
         for way in WAYS:

@@ -161,6 +161,8 @@ def say_and_wait(word):
 
 def train(name):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Keras imports these where they are, which takes seconds.
+    sys.modules.update(sklearn=None, matplotlib=None)
     import numpy as np
     import tensorflow as tf
     keras = tf.keras

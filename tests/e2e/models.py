@@ -13,7 +13,7 @@ few hundred MiB; a step takes some tenths of a second of one core.
 
 import argparse
 import hashlib
-import importlib.util
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -22,9 +22,9 @@ import sys
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+DIGITS = importlib.metadata.distribution("scikit-learn").locate_file(
+    "sklearn/datasets/data/digits.csv.gz")
 # Importing it, as Keras does where it is, takes longer than some trainings.
-DIGITS = pathlib.Path(importlib.util.find_spec("sklearn").origin).with_name(
-    "datasets") / "data" / "digits.csv.gz"
 sys.modules.update(sklearn=None, matplotlib=None)
 
 import numpy as np

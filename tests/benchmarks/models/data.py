@@ -1,8 +1,12 @@
 """What the zoo learns from: scikit-learn's digits, and data made from a seed."""
 
-import numpy as np
-import sklearn.datasets
+import importlib.metadata
 
+import numpy as np
+
+# Importing scikit-learn takes longer than some trainings.
+DIGITS = importlib.metadata.distribution("scikit-learn").locate_file(
+    "sklearn/datasets/data/digits.csv.gz")
 SEED = 20
 MASK_SIDE = 28  # Masks are sampled within their boxes, as Mask R-CNN does.
 SHAPES = 3
@@ -14,12 +18,13 @@ def random():
 
 def digits(rows, side, channels):
     """Pictures (rows, side, side, channels) of handwritten digits, and labels."""
-    data = sklearn.datasets.load_digits()
-    rows = np.arange(rows) % len(data.target)
+    data = np.loadtxt(DIGITS, delimiter=",")
+    images, labels = data[:, :-1].reshape(-1, 8, 8), data[:, -1]
+    rows = np.arange(rows) % len(labels)
     places = np.arange(side) * 8 // side
-    pictures = data.images[rows][:, places][:, :, places] / 16
+    pictures = images[rows][:, places][:, :, places] / 16
     pictures = np.repeat(pictures[..., np.newaxis], channels, axis=-1)
-    return pictures.astype(np.float32), data.target[rows].astype(np.int32)
+    return pictures.astype(np.float32), labels[rows].astype(np.int32)
 
 
 def shape_masks():

@@ -19,6 +19,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "tf_allocator" / "python"))
 import mets_stats
 
+# Keras imports these where they are, which takes seconds.
+sys.modules.update(sklearn=None, matplotlib=None)
+
 SEED = 20
 BATCHES = 4  # As many different ones are made; then they come again.
 
@@ -46,8 +49,9 @@ def parse(words=None):
     parser.add_argument("--profile-dir", default="profile")
     parser.add_argument("--not-deterministic", action="store_true",
                         help="takes ops that give other bits each time, too")
-    parser.add_argument("--meet", action="store_true",
-                        help="waits for a line on stdin after the warm-up")
+    parser.add_argument("--meet", action="append", type=int, default=[],
+                        metavar="STEP",
+                        help="waits for a line on stdin before it")
     parser.add_argument("--json", type=pathlib.Path)
     return parser.parse_args(words)
 
@@ -125,13 +129,20 @@ def peak_bytes(tf, args):
     return tf.config.experimental.get_memory_info(device)["peak"]
 
 
+def state(task):
+    """What METS has counted, and what it must not change."""
+    return {"mets": mets_stats.read(), "weights_sha256": digest(task.model)}
+
+
 def train(tf, args, task, batch):
-    """Takes the steps; gives losses and seconds."""
+    """Takes the steps; gives losses, seconds, and the states before those of
+    --meet."""
     step, batches = make_step(tf, task), batches_of(tf, task, batch)
     first, last = map(int, (args.profile or "0,0").split(","))
-    losses, seconds = [], []
+    losses, seconds, met = [], [], {}
     for i in range(1, args.steps + 1):
-        if args.meet and i == args.warm_up + 1:
+        if i in args.meet:
+            met[i] = state(task)
             print("ready", flush=True)
             sys.stdin.readline()
         if i == first:
@@ -144,24 +155,23 @@ def train(tf, args, task, batch):
             tf.profiler.experimental.stop()
         print(f"step {i}/{args.steps} loss {loss:.6f} {seconds[-1]:.3f} s",
               flush=True)
-    return losses, seconds
+    return losses, seconds, met
 
 
-def report(tf, args, task, batch, losses, seconds):
+def report(tf, args, task, batch, losses, seconds, met):
     steady = seconds[args.warm_up:] or seconds
     return {
         "model": args.model, "size": args.size, "batch": batch,
         "set": args.set, "steps": args.steps, "device": args.device,
         "parameters": sum(w.size for w in task.model.get_weights()),
         "losses": losses, "losses_hex": [loss.hex() for loss in losses],
-        "weights_sha256": digest(task.model),
+        **state(task), "met": met,
         "step_seconds": seconds,
         "steady_seconds": {"min": min(steady),
                            "median": statistics.median(steady),
                            "max": max(steady)},
         "seconds": sum(seconds),
         "peak_bytes": peak_bytes(tf, args),
-        "mets": mets_stats.read(),
         "versions": {"python": platform.python_version(),
                      "tensorflow": tf.__version__,
                      "keras": tf.keras.__version__},

@@ -35,7 +35,7 @@ def train_all(file, names):
         tf.keras.backend.clear_session()
         tf.keras.utils.set_random_seed(run.SEED)
         task, batch = zoo.make(name, run.BATCHES, "small")
-        losses, _ = run.train(tf, args, task, batch)
+        losses, *_ = run.train(tf, args, task, batch)
         results[name] = [losses, run.digest(task.model)]
     pathlib.Path(file).write_text(json.dumps(results))
 
