@@ -66,6 +66,9 @@ class Overlaps {
     live_[begin] = begin + bytes;
   }
   void Remove(void* address) { live_.erase(static_cast<char*>(address)); }
+  void FreeAll(Allocator& allocator) {
+    for (const auto& [begin, end] : live_) allocator.Free(begin, end - begin);
+  }
 
  private:
   std::map<char*, char*> live_;
@@ -95,6 +98,7 @@ Peaks Look(const Trace& trace, Allocator& allocator) {
     address = allocator.Allocate(call.bytes);
     if (address == nullptr) {
       peaks.fits = false;
+      overlaps.FreeAll(allocator);
       return peaks;
     }
     overlaps.Add(address, call.bytes);
@@ -137,15 +141,25 @@ void Time(benchmark::State& state, const Trace& trace, Allocator& allocator,
   state.counters["held_bytes"] = benchmark::Counter(peaks.held_bytes, once);
 }
 
+// Tells the first of `pools` in which the trace fits; 1 when it fits in none.
+int Fit(const Trace& trace, Factory factory, char** pools, char** end) {
+  for (; pools < end; ++pools) {
+    const Peaks peaks = Look(trace, *factory(std::atoll(*pools)));
+    if (!peaks.fits) continue;
+    std::printf("%s %lld\n", *pools, static_cast<long long>(peaks.held_bytes));
+    return 0;
+  }
+  return 1;
+}
+
 }  // namespace
 
 int Main(int argc, char** argv, Factory factory) {
   benchmark::Initialize(&argc, argv);
-  if (argc == 4 && std::strcmp(argv[1], "--fits") == 0) {
-    const std::unique_ptr<Allocator> allocator = factory(std::atoll(argv[2]));
-    return Look(Read(argv[3]), *allocator).fits ? 0 : 1;
+  if (argc >= 4 && std::strcmp(argv[1], "--fits") == 0) {
+    return Fit(Read(argv[argc - 1]), factory, argv + 2, argv + argc - 1);
   }
-  if (argc != 2) Die("usage: compare_ALLOCATOR [--fits POOL] FILE");
+  if (argc != 2) Die("usage: compare_ALLOCATOR [--fits POOL...] FILE");
   const Trace trace = Read(argv[1]);
   const std::unique_ptr<Allocator> allocator = factory(0);
   const Peaks peaks = Look(trace, *allocator);
