@@ -112,11 +112,11 @@ def parser_of(document):
     parser.add_argument("--device", default="cuda:0", help="or host")
     parser.add_argument("--pool", default="40GiB", help="of each with METS")
     parser.add_argument("--swap-space", default="8GiB")
-    parser.add_argument("--limit", type=float, default=150,
+    parser.add_argument("--limit", type=float, default=200,
                         help="seconds for one training")
     parser.add_argument("--seconds", type=float, default=200,
                         help="after which none begins")
-    parser.add_argument("--end", type=float, default=270,
+    parser.add_argument("--end", type=float, default=260,
                         help="seconds after which none goes on")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--commit", default="", help="where there is no git")
