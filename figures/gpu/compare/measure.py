@@ -35,7 +35,7 @@ from lab import Daemon, Failed, Job, about  # noqa: E402
 
 ALLOCATORS = ("mets", "cuda_async", "rmm", "torch", "bfc")
 MOST_ROUNDS = 5
-ROOM = 16 << 30  # For METS where there is to be room for everything.
+ROOM = 8 << 30  # For METS where there is to be room for everything.
 CHUNK = 2 << 20  # Pools are multiples of it.
 # Of what lives at most: the pools that are tried.
 PERCENT = (*range(100, 130), *range(130, 201, 5))
@@ -91,9 +91,11 @@ def compile_torch(lab):
     if found is None:
         raise Failed(f"{sys.executable} has no PyTorch")
     torch = pathlib.Path(found.origin).parent
-    cuda = [pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")),
-            torch.parent / "nvidia" / "cu13"]
-    includes = [ROOT, torch / "include", *(place / "include" for place in cuda)]
+    toolkit = pathlib.Path("/usr/local/cuda")
+    if shutil.which("nvcc"):
+        toolkit = pathlib.Path(shutil.which("nvcc")).resolve().parents[1]
+    includes = [ROOT, torch / "include", toolkit / "include",
+                torch.parent / "nvidia/cu13/include"]
     libraries = [torch / "lib", lab.bundle / "lib"]
     done = run(
         ["g++", "-std=c++17", "-O2", "-w", *(f"-I{path}" for path in includes),
