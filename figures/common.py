@@ -1,5 +1,6 @@
 """What all figures share: one style, how they are saved, what is noted down."""
 
+import concurrent.futures
 import csv
 import datetime
 import json
@@ -61,6 +62,13 @@ def run_simulation(build, traces, words):
     if report is None:
         sys.exit(error)
     return report
+
+
+def at_once(function, items):
+    """What `function` gives for each item, in order: for simulations and the
+    like, whose results do not depend on what runs beside them."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(function, items)
 
 
 def tell(name, value):

@@ -6,9 +6,7 @@ settled_seconds is what all repetitions would take at the mean of their second
 half, when METS knows the step and what is loaded ahead.
 """
 
-import concurrent.futures
 import itertools
-import os
 import pathlib
 import sys
 
@@ -53,11 +51,9 @@ def simulate(build, machine, trace, policy, percent):
 
 def main():
     build = sys.argv[1]
-    # What is simulated does not depend on what runs beside it.
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        common.write_rows(HERE / "data/policies.csv", FIELDS, pool.map(
-            lambda what: simulate(build, *what),
-            itertools.product(MACHINES, TRACES, POLICIES, PERCENTS)))
+    common.write_rows(HERE / "data/policies.csv", FIELDS, common.at_once(
+        lambda what: simulate(build, *what),
+        itertools.product(MACHINES, TRACES, POLICIES, PERCENTS)))
     common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure")
 
 

@@ -2,8 +2,7 @@
 # Figure 1.1: peak memory against slowdown, each policy on each trace.
 #   reproduce.sh             plots data/policies.csv
 #   reproduce.sh --measure   simulates again before (build/bin must hold
-#                            mets-sim; BUILD names another build directory;
-#                            takes ten minutes and more)
+#                            mets-sim; BUILD names another build directory)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --measure ]; then

@@ -46,19 +46,21 @@ def simulate(build, trace, part, quantum="automatic", input_work=0):
     return row
 
 
-def measure(build):
-    """The rows of the CSV."""
+def cases():
+    """The arguments of `simulate` for each row of the CSV."""
     for trace in TRACES:
         for part in PARTS:
             for quantum in QUANTA:
-                yield simulate(build, trace, part, quantum)
+                yield trace, part, quantum
             for work in INPUT:
-                yield simulate(build, trace, part, input_work=work)
-        yield simulate(build, trace, FITS)
+                yield trace, part, "automatic", work
+        yield trace, FITS
 
 
 def main():
-    common.write_rows(HERE / "data/pairs.csv", FIELDS, measure(sys.argv[1]))
+    build = sys.argv[1]
+    common.write_rows(HERE / "data/pairs.csv", FIELDS, common.at_once(
+        lambda case: simulate(build, *case), cases()))
     common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure")
 
 

@@ -67,9 +67,9 @@ def simulate(build, trace, work, quantum):
 
 def main():
     build = sys.argv[1]
-    common.write_rows(HERE / "data/quanta.csv", FIELDS, (
-        simulate(build, *what)
-        for what in itertools.product(TRACES, INPUT, QUANTA)))
+    common.write_rows(HERE / "data/quanta.csv", FIELDS, common.at_once(
+        lambda what: simulate(build, *what),
+        itertools.product(TRACES, INPUT, QUANTA)))
     common.write_meta(
         HERE / "data/meta.json", "reproduce.sh --measure",
         nvshare="G. Alexopoulos, diploma thesis, NTUA 2022, table 12.2 "
