@@ -32,7 +32,8 @@ def train(build, model, batch, mets):
             return live.stock(build, model, *words, "--memory",
                               DEVICE).result()
         with live.Metsd(build, DEVICE) as metsd:
-            return metsd.train(model, model, *words).result()
+            return metsd.train(model, model, *words,
+                               options=live.SHORT_WAIT).result()
     except live.Failed as failed:
         if "OOM" not in str(failed) and "RESOURCE_EXHAUSTED" not in str(failed):
             sys.exit(str(failed))

@@ -67,7 +67,8 @@ def with_mets(build, models, parts, split):
     with live.Metsd(build, sum(parts)) as metsd:
         return together([
             metsd.train(model, f"{model}-{i}", *TOGETHER.options,
-                        options=["--limit", part] if split else [])
+                        options=["--limit", part, *live.SHORT_WAIT] if split
+                        else [])
             for i, (model, part) in enumerate(zip(models, parts))])
 
 
