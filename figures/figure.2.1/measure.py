@@ -2,11 +2,11 @@
 
     measure.py BUILD
 
-Each trains once without METS, and then, started at the same time, once with
-METS, on a device where it fits; at
-steps STEPS, 2 × STEPS … its limit is lowered. The first steps at each limit, in
-which METS gets to know it, are not in the times. The program is told nothing,
-and losses and weights must be those without METS, to the bit.
+Each trains without METS, and then, started at the same time, with METS on a
+device where it fits; at steps STEPS, 2 × STEPS … its limit is lowered. The first
+steps at each limit, in which METS gets to know it, are not in the times. The
+program is told nothing, and losses and weights must be those without METS, to
+the bit.
 """
 
 import pathlib

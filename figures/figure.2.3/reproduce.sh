@@ -2,8 +2,7 @@
 # Figure 2.3: how long tensors are idle within a step, in figures/traces.
 #   reproduce.sh             plots
 #   reproduce.sh --measure   records those traces anew before (needs what
-#                            deploy/quickstart builds, in build/ or in BUILD;
-#                            takes two minutes)
+#                            deploy/quickstart builds, in build/ or in BUILD)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --measure ]; then

@@ -24,6 +24,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "figures"))
+import live
+
 BUILD = pathlib.Path(os.environ.get("METS_BUILD_DIR", ROOT / "build"))
 SEED = 20
 WARM_UP, STEPS = 2, 4
@@ -161,8 +164,6 @@ def say_and_wait(word):
 
 def train(name):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Keras imports these where they are, which takes seconds.
-    sys.modules.update(sklearn=None, matplotlib=None)
     import numpy as np
     import tensorflow as tf
     keras = tf.keras
@@ -229,8 +230,8 @@ def record(name, run_dir, file):
     """Trains, and records the steps between the two words."""
     metsctl = [BUILD / "bin/metsctl", "--run-dir", run_dir]
     job = subprocess.Popen(
-        [*metsctl, "run", "--job", name, "--", sys.executable, __file__,
-         "--train", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [*metsctl, "run", "--job", name, "--", *live.forks(BUILD)[True],
+         __file__, "--train", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True, env=dict(os.environ, METS_REQUIRED="1"))
     expect(job, "warm")
     file.unlink(missing_ok=True)
