@@ -4,7 +4,6 @@
 #include <lzma.h>
 #include <stdio.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,6 +15,7 @@ namespace mets::trace {
 namespace {
 
 constexpr size_t kReadBlock = 64 << 10;
+constexpr size_t kLongestLine = 1 << 20;
 
 struct FileCloser {
   void operator()(FILE* file) const { fclose(file); }
@@ -26,20 +26,53 @@ bool IsCompressed(const std::string& path) {
   return absl::EndsWith(path, ".xz");
 }
 
-absl::StatusOr<std::string> ReadAll(const std::string& path) {
+using Take = absl::FunctionRef<absl::Status(absl::string_view)>;
+
+absl::Status ReadBlocks(const std::string& path, Take take) {
   File file(fopen(path.c_str(), "rbe"));
   if (file == nullptr) return ErrnoToStatus(errno, absl::StrCat("open ", path));
-  std::string all;
   std::string block(kReadBlock, '\0');
   size_t got;
   while ((got = fread(block.data(), 1, block.size(), file.get())) > 0) {
-    all.append(block, 0, got);
+    METS_RETURN_IF_ERROR(take(absl::string_view(block).substr(0, got)));
   }
   if (ferror(file.get())) {
     return ErrnoToStatus(errno, absl::StrCat("read ", path));
   }
-  return all;
+  return absl::OkStatus();
 }
+
+// Makes lines of blocks.
+class LineSplitter {
+ public:
+  LineSplitter(const std::string& path, Take take) : path_(path), take_(take) {}
+
+  absl::Status Split(absl::string_view block) {
+    for (;;) {
+      const size_t end = block.find('\n');
+      absl::StrAppend(&line_, block.substr(0, end));
+      if (line_.size() > kLongestLine) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path_, ":", number_, ": the line has more than ",
+                         kLongestLine, " characters"));
+      }
+      if (end == absl::string_view::npos) return absl::OkStatus();
+      METS_RETURN_IF_ERROR(take_(line_));
+      line_.clear();
+      ++number_;
+      block.remove_prefix(end + 1);
+    }
+  }
+  // Of the line that comes next, or that is incomplete.
+  uint64_t number() const { return number_; }
+  bool complete() const { return line_.empty(); }
+
+ private:
+  const std::string& path_;
+  const Take take_;
+  std::string line_;
+  uint64_t number_ = 1;
+};
 
 // A compressor's or decompressor's state.
 class LzmaStream {
@@ -47,9 +80,10 @@ class LzmaStream {
   ~LzmaStream() { lzma_end(&stream); }
   lzma_stream stream = LZMA_STREAM_INIT;
 
-  // Feeds `input` and appends what comes out, until the input is used up and,
-  // with LZMA_FINISH, the output is complete.
-  lzma_ret Run(absl::string_view input, lzma_action action, std::string* out) {
+  // Feeds `input` and gives what comes out to `take`, until the input is used
+  // up and, with LZMA_FINISH, the output is complete.
+  absl::StatusOr<lzma_ret> Run(absl::string_view input, lzma_action action,
+                               Take take) {
     std::string block(kReadBlock, '\0');
     stream.next_in = reinterpret_cast<const uint8_t*>(input.data());
     stream.avail_in = input.size();
@@ -58,7 +92,8 @@ class LzmaStream {
       stream.next_out = reinterpret_cast<uint8_t*>(block.data());
       stream.avail_out = block.size();
       result = lzma_code(&stream, action);
-      out->append(block, 0, block.size() - stream.avail_out);
+      METS_RETURN_IF_ERROR(take(
+          absl::string_view(block).substr(0, block.size() - stream.avail_out)));
     } while (result == LZMA_OK &&
              (action == LZMA_FINISH || stream.avail_in > 0 ||
               stream.avail_out == 0));
@@ -66,22 +101,28 @@ class LzmaStream {
   }
 };
 
-absl::StatusOr<std::string> Decompress(const std::string& path,
-                                       absl::string_view compressed) {
+absl::Status SplitCompressed(const std::string& path, LineSplitter* lines) {
   LzmaStream lzma;
   if (lzma_stream_decoder(&lzma.stream, UINT64_MAX, LZMA_CONCATENATED) !=
       LZMA_OK) {
     return absl::ResourceExhaustedError("no memory for the xz decoder");
   }
-  std::string text;
-  const lzma_ret result = lzma.Run(compressed, LZMA_FINISH, &text);
-  if (result == LZMA_STREAM_END) return text;
-  const auto line = std::count(text.begin(), text.end(), '\n') + 1;
-  const char* why = result == LZMA_BUF_ERROR      ? "the file is cut"
-                    : result == LZMA_FORMAT_ERROR ? "it is no .xz file"
-                                                  : "the file is damaged";
-  return absl::DataLossError(
-      absl::StrCat(path, ":", line, ": cannot be decompressed further: ", why));
+  const auto decode = [&](absl::string_view block,
+                          lzma_action action) -> absl::Status {
+    METS_ASSIGN_OR_RETURN(const lzma_ret result,
+                          lzma.Run(block, action, [&](absl::string_view text) {
+                            return lines->Split(text);
+                          }));
+    if (result == LZMA_OK || result == LZMA_STREAM_END) return absl::OkStatus();
+    const char* why = result == LZMA_BUF_ERROR      ? "the file is cut"
+                      : result == LZMA_FORMAT_ERROR ? "it is no .xz file"
+                                                    : "the file is damaged";
+    return absl::DataLossError(absl::StrCat(
+        path, ":", lines->number(), ": cannot be decompressed further: ", why));
+  };
+  METS_RETURN_IF_ERROR(ReadBlocks(
+      path, [&](absl::string_view block) { return decode(block, LZMA_RUN); }));
+  return decode("", LZMA_FINISH);
 }
 
 class PlainWriter : public TextFileWriter {
@@ -139,12 +180,13 @@ class XzWriter : public TextFileWriter {
 
  private:
   absl::Status Run(absl::string_view text, lzma_action action) {
-    std::string out;
-    const lzma_ret result = lzma_.Run(text, action, &out);
-    if (result != LZMA_OK && result != LZMA_STREAM_END) {
-      return absl::InternalError(absl::StrCat("the xz encoder says ", result));
-    }
-    return plain_.Append(out);
+    METS_ASSIGN_OR_RETURN(
+        const lzma_ret result,
+        lzma_.Run(text, action, [this](absl::string_view out) {
+          return plain_.Append(out);
+        }));
+    if (result == LZMA_OK || result == LZMA_STREAM_END) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("the xz encoder says ", result));
   }
 
   LzmaStream lzma_;
@@ -153,10 +195,15 @@ class XzWriter : public TextFileWriter {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  METS_ASSIGN_OR_RETURN(std::string bytes, ReadAll(path));
-  if (!IsCompressed(path)) return bytes;
-  return Decompress(path, bytes);
+absl::StatusOr<bool> ReadLines(const std::string& path, Take take) {
+  LineSplitter lines(path, take);
+  if (IsCompressed(path)) {
+    METS_RETURN_IF_ERROR(SplitCompressed(path, &lines));
+  } else {
+    METS_RETURN_IF_ERROR(ReadBlocks(
+        path, [&](absl::string_view block) { return lines.Split(block); }));
+  }
+  return lines.complete();
 }
 
 absl::StatusOr<std::unique_ptr<TextFileWriter>> TextFileWriter::Create(

@@ -5,16 +5,21 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace mets::trace {
 
-// The whole text of a file. Errors name the file: NOT_FOUND,
-// PERMISSION_DENIED; DATA_LOSS for a compressed file that is cut or damaged,
-// with the line up to which it could be read.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+// Gives the lines of a file to `take`, one by one without their newlines, until
+// it returns an error, which is then the result; else whether the last line has
+// a newline (an incomplete one is not given). Errors name the file: NOT_FOUND,
+// PERMISSION_DENIED; with the line, INVALID_ARGUMENT for a line of more than
+// 1 MiB, and DATA_LOSS for a compressed file that is cut or damaged.
+absl::StatusOr<bool> ReadLines(
+    const std::string& path,
+    absl::FunctionRef<absl::Status(absl::string_view)> take);
 
 // Writes a new file, or replaces one. Not thread-safe. Without Close (or after
 // an error) the file is incomplete.

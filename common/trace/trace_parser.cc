@@ -20,7 +20,8 @@ namespace mets::trace {
 namespace {
 
 constexpr uint64_t kMaxMicroseconds = uint64_t{1} << 52;  // 142 years.
-constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
+// No device has so much; sums of it, over many, stay numbers.
+constexpr uint64_t kMaxBytes = uint64_t{1} << 44;
 constexpr size_t kMaxShown = 60;
 
 std::string Quoted(absl::string_view text) {
@@ -186,7 +187,7 @@ absl::Status TraceParser::ParseEvent(absl::string_view line) {
   METS_RETURN_IF_ERROR(ParseNumber(fields[3], "bytes", &bytes));
   if (bytes > kMaxBytes || (is_op && bytes != 0)) {
     return Wrong(absl::StrCat("bytes is ", bytes, "; expected ",
-                              is_op ? "0 in a line of an op" : "at most 2^62"));
+                              is_op ? "0 in a line of an op" : "at most 2^44"));
   }
   event.bytes = Bytes(static_cast<int64_t>(bytes));
   if (own_format_) event.name = NameIndex(fields[4]);
@@ -222,6 +223,12 @@ absl::Status TraceParser::CheckAlloc(const Event& event) {
                               ", which is allocated since line ", block.line,
                               "; expected a free first"));
   }
+  live_ += event.bytes;
+  if (live_ > Bytes(kMaxBytes)) {
+    return Wrong(absl::StrCat("with this malloc ", live_.count(),
+                              " bytes are allocated at once; expected at most "
+                              "2^44"));
+  }
   block = {event.bytes, line_, true};
   return absl::OkStatus();
 }
@@ -245,7 +252,10 @@ absl::Status TraceParser::CheckUse(const Event& event) {
                               event.bytes.count(), " bytes; expected ",
                               block.bytes.count(), " as in line ", block.line));
   }
-  if (event.kind == EventKind::kFree) block = {event.bytes, line_, false};
+  if (event.kind == EventKind::kFree) {
+    live_ -= event.bytes;
+    block = {event.bytes, line_, false};
+  }
   return absl::OkStatus();
 }
 
@@ -275,6 +285,7 @@ absl::StatusOr<Trace> TraceParser::Finish(bool complete) {
     return Cut("the file is cut: its last line has no end");
   }
   if (expect_ == Expect::kFirstLine) {
+    ++line_;
     return Wrong(absl::StrCat("the file is empty; expected '", kMagic,
                               kFormatVersion, " job=NAME' or '", kPlainColumns,
                               "'"));

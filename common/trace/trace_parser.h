@@ -60,6 +60,7 @@ class TraceParser {
   bool own_format_ = false;
   uint64_t line_ = 0;
   absl::flat_hash_map<uint64_t, Block> blocks_;
+  Bytes live_;
   absl::flat_hash_set<uint64_t> ops_;  // That have begun and not ended.
   absl::flat_hash_map<std::string, uint32_t> names_;
 };

@@ -11,7 +11,8 @@ namespace mets::trace {
 
 // Reads and checks a trace that METS has recorded, or an allocation trace of
 // another tool (columns t_us,op,block,bytes; no ops; the job is named after the
-// file). A name that ends in ".xz" is decompressed.
+// file, with '_' for what no job's name holds). A name that ends in ".xz" is
+// decompressed.
 //
 // Errors name file and line, what is wrong and what was expected:
 // INVALID_ARGUMENT for what cannot be a trace, DATA_LOSS for one that is cut,

@@ -16,6 +16,19 @@ std::string ManyLines() {
   return text;
 }
 
+// Its lines, each with a newline.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  std::string text;
+  const absl::StatusOr<bool> complete =
+      ReadLines(path, [&](absl::string_view line) {
+        absl::StrAppend(&text, line, "\n");
+        return absl::OkStatus();
+      });
+  if (!complete.ok()) return complete.status();
+  EXPECT_TRUE(*complete);
+  return text;
+}
+
 void Write(const std::string& path, const std::string& text) {
   auto writer = TextFileWriter::Create(path);
   ASSERT_TRUE(writer.ok()) << writer.status();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/job_name.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/trace/temp_file.h"
@@ -53,7 +54,7 @@ std::string Plain(const std::string& rows) { return kPlain + rows; }
 INSTANTIATE_TEST_SUITE_P(
     All, BadTraceTest,
     testing::Values(
-        BadTrace{"Empty", "", 0, "the file is empty"},
+        BadTrace{"Empty", "", 1, "the file is empty"},
         BadTrace{"Columns", "time,op\n", 1, "expected 't_us,op,block,bytes'"},
         BadTrace{"Version", "# mets-trace 9 job=a\n", 1,
                  "format version '9'; this program reads version 1"},
@@ -91,7 +92,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadTrace{"BlockName", Plain("5,malloc,x1,8\n"), 2, "block is 'x1'"},
         BadTrace{"NegativeBytes", Plain("5,malloc,1,-8\n"), 2, "bytes is '-8'"},
         BadTrace{"TooManyBytes", Plain("5,malloc,1,9000000000000000000\n"), 2,
-                 "at most 2^62"},
+                 "at most 2^44"},
+        BadTrace{"TooManyBytesInAll",
+                 Plain("5,malloc,1,17592186044416\n5,malloc,2,1\n"), 3,
+                 "17592186044417 bytes are allocated at once"},
+        BadTrace{"LongLine", Plain(std::string(1100000, '5')), 2,
+                 "more than 1048576 characters"},
         BadTrace{"CommentInPlain", Plain("# end 0\n"), 2, "expected an event"},
         BadTrace{"NoEnd", Own("5,malloc,1,8,\n"), 3,
                  "cut after 1 events; expected '# end EVENTS'"},
@@ -131,6 +137,32 @@ TEST(TraceReaderTest, TracesOfMetsHaveOpsAndNames) {
 
 TEST(TraceReaderTest, AFreedBlocksNumberMayComeAgain) {
   EXPECT_TRUE(Read(Plain("5,malloc,1,8\n5,free,1,8\n6,malloc,1,16\n")).ok());
+}
+
+TEST(TraceReaderTest, WhatWasFreedDoesNotCount) {
+  EXPECT_TRUE(Read(Plain("5,malloc,1,17592186044416\n"
+                         "5,free,1,17592186044416\n5,malloc,2,8\n"))
+                  .ok());
+}
+
+TEST(TraceReaderTest, FilesWhoseNameIsNoJobsGetOne) {
+  for (const char* name : {"a b\xff.csv", ".csv",
+                           "a-very-long-name-of-a-file-with-more-than-sixty-"
+                           "three-characters.csv"}) {
+    TempFile file(name);
+    file.Put(Plain("5,malloc,1,8\n"));
+    const absl::StatusOr<Trace> trace = ReadTrace(file.path());
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_TRUE(ValidateJobName(trace->job).ok()) << trace->job;
+  }
+}
+
+// A file without end, as /dev/zero or what a few kilobytes of .xz unpack to,
+// is not read to its end.
+TEST(TraceReaderTest, ReadingEndsAtTheFirstWrongLine) {
+  const absl::StatusOr<Trace> trace = ReadTrace("/dev/zero");
+  EXPECT_THAT(std::string(trace.status().message()),
+              HasSubstr("/dev/zero:1: the line has more than"));
 }
 
 TEST(TraceReaderTest, OtherToolsTracesAreNamedAfterTheFile) {
