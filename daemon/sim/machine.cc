@@ -30,9 +30,10 @@ void Processor::ChangeCopying(SessionId job, double bytes_per_second) {
   if (!running_.empty()) Schedule();
 }
 
-double Processor::slowed(SessionId job) const {
-  auto it = slowed_.find(job);
-  return it == slowed_.end() ? 0 : it->second;
+double Processor::Of(const std::map<SessionId, double>& seconds,
+                     SessionId job) {
+  auto it = seconds.find(job);
+  return it == seconds.end() ? 0 : it->second;
 }
 
 double Processor::Slowdown(SessionId job) const {
@@ -52,6 +53,7 @@ void Processor::Advance() {
     const double slowdown = Slowdown(op.job);
     op.left -= each * (1 - slowdown);
     slowed_[op.job] += passed * slowdown;
+    shared_[op.job] += (passed - each) * (1 - slowdown);
   }
 }
 

@@ -35,8 +35,10 @@ class Processor {
   // From now on `job` copies so many bytes a second more, or less.
   void ChangeCopying(SessionId job, double bytes_per_second);
 
-  // Seconds that the job's ops have lost to other jobs' copies.
-  double slowed(SessionId job) const;
+  // Seconds that the job's ops have lost to other jobs' copies, and to their
+  // ops.
+  double slowed(SessionId job) const { return Of(slowed_, job); }
+  double shared(SessionId job) const { return Of(shared_, job); }
 
  private:
   struct Running {
@@ -44,6 +46,7 @@ class Processor {
     double left;
     std::function<void()> done;
   };
+  static double Of(const std::map<SessionId, double>& seconds, SessionId job);
   // The part of its speed that an op of `job` loses now.
   double Slowdown(SessionId job) const;
   void Advance();
@@ -52,7 +55,7 @@ class Processor {
   World& world_;
   std::map<uint64_t, Running> running_;
   std::map<SessionId, double> copying_;  // Bytes a second.
-  std::map<SessionId, double> slowed_;
+  std::map<SessionId, double> slowed_, shared_;
   uint64_t last_ = 0;
   uint64_t version_ = 0;  // Of the schedule: old events do nothing.
   double advanced_ = 0;
@@ -66,6 +69,8 @@ class BusDirection {
 
   // Copies for `job` when it is this copy's turn, then runs `done`.
   void Copy(SessionId job, Bytes bytes, std::function<void()> done);
+
+  bool busy() const { return free_at_ > world_.now(); }
 
  private:
   World& world_;

@@ -237,6 +237,7 @@ void SimClient::Free(uint32_t b) {
 
 void SimClient::Finish() {
   result_.gate = gate_.waited();
+  result_.shared = machine_.processor.shared(session_);
   result_.slowed = machine_.processor.slowed(session_);
   result_.ended = world_.now();
   result_.repeats.push_back(world_.now());

@@ -28,6 +28,7 @@ struct JobResult {
   double stall = 0;               // Ops that waited for copies or memory.
   double wait = 0;                // Of it, for answers of the daemon.
   double gate = 0;                // Ops that waited at a closed gate.
+  double shared = 0;              // Ops that others' ops slowed down.
   double slowed = 0;              // Ops that others' copies slowed down.
   std::vector<double> repeats;    // When each time over has ended.
   Bytes evicted, restored;
@@ -56,6 +57,8 @@ class SimClient {
 
   const JobResult& result() const { return result_; }
   size_t ops_done() const { return op_; }
+  // An op waits at the gate, or for memory or copies.
+  bool waits() const { return waiting_ || gate_.waits(); }
   Bytes resident() const {
     return result_.done ? Bytes() : held_ - idle_.bytes();
   }
@@ -121,9 +124,14 @@ class SimClient {
   void On(const core::ForgetOrder& order) { Queue(order); }
   void On(const core::PlanOrder& order) { Queue(order); }
   void On(const core::GateOrder& order) { gate_.Follow(order); }
-  void On(const core::Refuse& refuse) { result_.error = refuse.reason; }
+  void On(const core::Refuse& refuse) { Fail(refuse.reason); }
+  void On(const core::DeviceReady& ready) { Fail(ready.error); }
   template <typename Other>
   void On(const Other&) {}
+  // The first error, or "" for none, is the job's.
+  void Fail(const std::string& error) {
+    if (result_.error.empty()) result_.error = error;
+  }
   // One after the other.
   void Queue(core::SessionAction order);
   void FollowNext();

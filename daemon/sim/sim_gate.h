@@ -39,6 +39,8 @@ class SimGate {
 
   // Seconds for which an op has waited here, in all.
   double waited() const;
+  // One waits now.
+  bool waits() const { return resume_ != nullptr; }
 
  private:
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };

@@ -42,7 +42,7 @@ void SimClient::On(const core::Grant& grant) {
 void SimClient::On(const core::Deny& deny) {
   if (request_ != deny.request) return;
   request_.reset();
-  result_.error = deny.reason;
+  Fail(deny.reason);
 }
 
 void SimClient::Queue(core::SessionAction order) {

@@ -49,6 +49,7 @@ std::string ToJson(const SimReport& report) {
                     {"stall_seconds", job.result.stall},
                     {"wait_seconds", job.result.wait},
                     {"gate_seconds", job.result.gate},
+                    {"shared_seconds", job.result.shared},
                     {"slowed_seconds", job.result.slowed},
                     {"requests", job.result.requests},
                     {"evicted_bytes", job.result.evicted.count()},
@@ -70,7 +71,7 @@ std::string ToJson(const SimReport& report) {
 
 std::string ToText(const SimReport& report) {
   std::string text = absl::StrFormat(
-      "device %s, bus %.1f GB/s each way, policy %s\n"
+      "device %s, bus %g GB/s each way, policy %s\n"
       "%.3f s in all; one after the other %.3f s; fairness %.3f\n\n"
       "%-24s %9s %9s %9s %8s %8s %8s %8s %11s %11s %11s %11s %11s\n",
       FormatBytes(report.device_memory), report.bus_bytes_per_second / 1e9,

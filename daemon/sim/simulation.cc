@@ -1,6 +1,9 @@
 #include "daemon/sim/simulation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -15,6 +18,7 @@ constexpr uint64_t kEventsPerProgress = 1 << 14;
 constexpr double kStopped = 600;
 constexpr double kPlanning = 0.02;  // Seconds that a plan takes to make.
 constexpr uint64_t kMostEvents = 200'000;
+constexpr size_t kMostNumberedName = 50;
 
 // Bytes that one op uses at once, at most.
 Bytes LargestOp(const JobProgram& program) {
@@ -50,6 +54,11 @@ class Simulator {
     device.pool =
         kSmallestChunk * ((options_.device_memory - small) / kSmallestChunk);
     if (device.pool <= Bytes()) {
+      if (small.is_zero()) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "a device of ", FormatBytes(options_.device_memory),
+            " has no room for one chunk of ", FormatBytes(kSmallestChunk)));
+      }
       return absl::ResourceExhaustedError(absl::StrCat(
           "the jobs' small allocations alone need ", FormatBytes(small),
           " of the device's ", FormatBytes(options_.device_memory)));
@@ -99,10 +108,13 @@ class Simulator {
           "the simulated jobs stopped each other at ", world_.now(), " s"));
     }
     ShowProgress();
+    double first = std::numeric_limits<double>::infinity(), last = 0;
     for (const auto& client : clients_) {
       result_.jobs.push_back(client->result());
-      result_.seconds = std::max(result_.seconds, client->result().ended);
+      first = std::min(first, client->result().started);
+      last = std::max(last, client->result().ended);
     }
+    result_.seconds = last - first;
     return std::move(result_);
   }
 
@@ -124,30 +136,39 @@ class Simulator {
     clients_[i]->Start();
   }
 
-  // False when no op has ended for kStopped seconds of virtual time, or for
+  // False when all jobs that have begun have waited for kStopped seconds of
+  // virtual time in which nothing was copied, or when nothing goes on but
   // kMostEvents events.
   bool Progresses() {
     size_t ops = 0;
+    bool waits = false, computes = false;
     for (const auto& client : clients_) {
-      if (client != nullptr) ops += client->ops_done();
+      if (client == nullptr) continue;
+      ops += client->ops_done();
+      if (client->result().done) continue;
+      (client->waits() ? waits : computes) = true;
     }
-    if (ops != ops_done_) {
+    const bool goes_on = computes || !waits;
+    if (goes_on || machine_.in.busy() || machine_.out.busy()) {
       progressed_ = world_.now();
+    }
+    const bool later = goes_on && world_.now() > counted_from_ + 1;
+    if (ops != std::exchange(ops_done_, ops) || later) {
+      counted_from_ = world_.now();
       events_since_ = 0;
     }
-    ops_done_ = ops;
     return world_.now() - progressed_ < kStopped &&
            ++events_since_ < kMostEvents;
   }
 
-  // Sessions of one name would be one job.
+  // Sessions of one name would be one job: jobs of one name are numbered, and
+  // then all are, so that no other has that name.
   std::string JobName(size_t i) const {
+    std::set<std::string> names;
+    for (const SimJob& job : jobs_) names.insert(job.program->name);
     const std::string& name = jobs_[i].program->name;
-    const auto same = [&](const SimJob& job) {
-      return job.program->name == name;
-    };
-    const auto count = std::count_if(jobs_.begin(), jobs_.end(), same);
-    return count == 1 ? name : absl::StrCat(name, "-", i + 1);
+    if (names.size() == jobs_.size()) return name;
+    return absl::StrCat(i + 1, ".", name.substr(0, kMostNumberedName));
   }
 
   void ShowProgress() const {
@@ -226,7 +247,8 @@ class Simulator {
     const double at = absl::ToDoubleSeconds(deadline - absl::UnixEpoch());
     const uint64_t number = ++tick_;
     // A little later: virtual time is a double, the core's an integer.
-    world_.At(at + 1e-9, [this, number] {
+    const double later = std::max(at + 1e-9, std::nextafter(at, HUGE_VAL));
+    world_.At(later, [this, number] {
       if (number == tick_) Step(core::Tick{});
     });
   }
@@ -251,7 +273,8 @@ class Simulator {
   std::vector<std::unique_ptr<SimClient>> clients_;
   uint64_t tick_ = 0;
   size_t ops_done_ = 0;
-  double progressed_ = 0;  // When an op has ended last.
+  double progressed_ = 0;  // When something went on last.
+  double counted_from_ = 0;
   uint64_t events_since_ = 0;
   SimResult result_;
 };

@@ -35,6 +35,8 @@ TEST(ProcessorTest, OpsAtTheSameTimeShareItEvenly) {
   }
   // Half a second alone, then a second at half speed.
   EXPECT_THAT(ends, ElementsAre(DoubleNear(1.5, 1e-9), DoubleNear(2, 1e-9)));
+  EXPECT_NEAR(processor.shared(kJob), 0.5, 1e-9);
+  EXPECT_NEAR(processor.shared(kOther), 0.5, 1e-9);
 }
 
 TEST(ProcessorTest, OthersCopiesSlowAnOpDownWhileTheyLast) {
