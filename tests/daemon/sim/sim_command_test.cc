@@ -3,53 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/common/trace/temp_file.h"
 
 namespace mets::sim {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-
-TEST(SimCommandTest, ATraceArgumentHasAFileAndOptions) {
-  const auto plain = ParseTraceArgument("a/b.csv.xz");
-  ASSERT_TRUE(plain.ok());
-  EXPECT_EQ(plain->file, "a/b.csv.xz");
-  EXPECT_EQ(plain->weight, 1);
-  EXPECT_EQ(plain->limit, Bytes());
-  const auto all = ParseTraceArgument(
-      "b.csv,start=1.5,priority=-2,weight=4,limit=3MiB,guarantee=2MiB");
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->file, "b.csv");
-  EXPECT_EQ(all->start, 1.5);
-  EXPECT_EQ(all->priority, -2);
-  EXPECT_EQ(all->weight, 4);
-  EXPECT_EQ(all->limit, MiB(3));
-  EXPECT_EQ(all->guarantee, MiB(2));
-}
-
-TEST(SimCommandTest, WrongOptionsAreNamed) {
-  for (const char* option :
-       {"start=-1", "start=soon", "priority=", "weight=0", "weight=1001",
-        "wait=3", "start", "limit=x", "guarantee="}) {
-    const auto argument = ParseTraceArgument(absl::StrCat("a.csv,", option));
-    EXPECT_TRUE(absl::IsInvalidArgument(argument.status())) << option;
-    EXPECT_THAT(std::string(argument.status().message()),
-                HasSubstr(absl::StrCat("'", option, "'")));
-  }
-}
-
-TEST(SimCommandTest, DeviceMemoryIsASizeOrAPercentageOfThePeaks) {
-  EXPECT_EQ(*ParseDeviceMemory("12GiB", MiB(1)), GiB(12));
-  EXPECT_EQ(*ParseDeviceMemory("60%", MiB(100)), MiB(60));
-  for (const char* text : {"0%", "-5%", "x%", "%", "", "many"}) {
-    EXPECT_FALSE(ParseDeviceMemory(text, MiB(1)).ok()) << text;
-  }
-}
+using ::testing::StartsWith;
 
 // What mets-sim prints, and its exit status.
 struct Printed {
@@ -92,8 +62,8 @@ TEST(SimCommandTest, OneJobOnADeviceOfItsOwnTakesItsRecordedTime) {
 TEST(SimCommandTest, EachRepetitionsTimeIsSaid) {
   trace::TempFile file("a.csv");
   file.Put(absl::StrCat(kTrace, "# end 4\n"));
-  const Printed run = MetsSim(
-      {"--trace", file.path().c_str(), "--repeat", "2", "--json"});
+  const Printed run =
+      MetsSim({"--trace", file.path().c_str(), "--repeat", "2", "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, ContainsRegex("\"repeat_seconds\": \\[[[:space:]]*"
                                      "0\\.50[0-9]*,[[:space:]]*0\\.50[0-9]*"
@@ -127,31 +97,159 @@ TEST(SimCommandTest, JobsThatFitTogetherShareTheDevicesTime) {
   EXPECT_THAT(run.out, HasSubstr("\"total_seconds\": 20.0"));
 }
 
+// `steps` times: six buffers are written, then read and freed backwards.
+std::string TraceOfTraining(int steps) {
+  std::string rows;
+  int events = 0, op = 0, time = 0;
+  const auto add = [&](const char* what, int block, int bytes) {
+    absl::StrAppend(&rows, time, ",", what, ",", block, ",", bytes, ",\n");
+    ++events;
+  };
+  for (int i = 0; i < 12 * steps; ++i) {
+    const int place = i % 12;
+    const int buffer = 6 * (i / 12) + std::min(place, 11 - place);
+    add("begin", ++op, 0);
+    if (place < 6) add("malloc", buffer, 8 << 20);
+    add(place < 6 ? "write" : "read", buffer, 8 << 20);
+    time += 2000;
+    add("end", op, 0);
+    if (place >= 6) add("free", buffer, 8 << 20);
+  }
+  return absl::StrCat("# mets-trace 1 job=training\nt_us,op,block,bytes,name\n",
+                      rows, "# end ", events, "\n");
+}
+
+// A number of a job, as --json has it.
+double Of(const nlohmann::json& job, const char* key) {
+  return job.at(key).get<double>();
+}
+
+TEST(SimCommandTest, AJobsTimesAddUpAndBytesThatComeBackHadLeft) {
+  trace::TempFile file("a.csv");
+  file.Put(TraceOfTraining(20));
+  const std::string later = absl::StrCat(file.path(), ",start=0.1");
+  const Printed run =
+      MetsSim({"--trace", file.path().c_str(), "--trace", later.c_str(),
+               "--device-memory", "40%", "--no-plans", "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto all = nlohmann::json::parse(run.out);
+  ASSERT_EQ(all.at("jobs").size(), 2u);
+  for (const auto& job : all.at("jobs")) {
+    EXPECT_NEAR(Of(job, "seconds"),
+                Of(job, "ideal_seconds") + Of(job, "stall_seconds") +
+                    Of(job, "gate_seconds") + Of(job, "shared_seconds") +
+                    Of(job, "slowed_seconds"),
+                1e-6);
+    EXPECT_GE(Of(job, "stall_seconds"), Of(job, "wait_seconds"));
+    EXPECT_GT(Of(job, "evicted_bytes"), 0);
+    EXPECT_LE(Of(job, "evicted_bytes"), Of(job, "restored_bytes"));
+  }
+}
+
+TEST(SimCommandTest, TimeCountsFromTheFirstStart) {
+  trace::TempFile file("a.csv");
+  file.Put(TraceOfSteps(10));
+  const std::string late = absl::StrCat(file.path(), ",start=5");
+  const Printed run = MetsSim({"--trace", late.c_str(), "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NEAR(Of(nlohmann::json::parse(run.out), "total_seconds"), 10, 0.01);
+}
+
+TEST(SimCommandTest, NothingMayHappenForHours) {
+  trace::TempFile file("a.csv"), residency("r.csv");
+  file.Put(TraceOfSteps(10));
+  const std::string late = absl::StrCat(file.path(), ",start=1e6");
+  const Printed gap =
+      MetsSim({"--trace", file.path().c_str(), "--trace", late.c_str(),
+               "--residency", residency.path().c_str(), "--json"});
+  ASSERT_EQ(gap.status, 0) << gap.err;
+  EXPECT_NEAR(Of(nlohmann::json::parse(gap.out), "total_seconds"), 1'000'010,
+              0.01);
+  EXPECT_LT(residency.Get().size(), 200'000u);
+  file.Put(TraceOfSteps(2));
+  const Printed slow =
+      MetsSim({"--trace", file.path().c_str(), "--time-scale", "1e3"});
+  EXPECT_EQ(slow.status, 0) << slow.err;
+}
+
+TEST(SimCommandTest, JobsOfOneNameStayApartFromOneNamedSo) {
+  trace::TempFile file("a.csv"), other("b.csv");
+  file.Put(TraceOfSteps(2));
+  other.Put(absl::StrReplaceAll(file.Get(), {{"reader", "reader-1"}}));
+  const std::string limited = absl::StrCat(file.path(), ",guarantee=9MiB"),
+                    same = absl::StrCat(other.path(), ",guarantee=9MiB");
+  // One job would have one guarantee.
+  const Printed run =
+      MetsSim({"--trace", limited.c_str(), "--trace", limited.c_str(),
+               "--trace", same.c_str(), "--device-memory", "20MiB"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("guarantee"));
+}
+
+TEST(SimCommandTest, AResultThatCannotBeWrittenIsAFailure) {
+  trace::TempFile file("a.csv");
+  file.Put(TraceOfSteps(2));
+  for (const char* to : {"/dev/full", "/nowhere/r.csv"}) {
+    const Printed run =
+        MetsSim({"--trace", file.path().c_str(), "--residency", to});
+    EXPECT_EQ(run.status, 1);
+    EXPECT_THAT(run.err, HasSubstr(to));
+    EXPECT_EQ(run.out, "");
+  }
+}
+
 TEST(SimCommandTest, InputWorkThatHasNoStepIsRefused) {
   trace::TempFile file("a.csv");
   file.Put(absl::StrCat(kTrace, "# end 4\n"));
   const Printed run =
       MetsSim({"--trace", file.path().c_str(), "--input-work", "50"});
-  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("'tiny'"));
 }
 
+TEST(SimCommandTest, AWrongCommandLineIsTwoAndAllElseOne) {
+  trace::TempFile file("a.csv");
+  const char* path = file.path().c_str();
+  const auto run = [path](std::vector<const char*> more) {
+    more.insert(more.begin(), {"--trace", path});
+    const Printed printed = MetsSim(std::move(more));
+    EXPECT_THAT(printed.err, StartsWith("mets-sim: "));
+    return printed.status;
+  };
+  EXPECT_EQ(run({}), 1);  // There is no such file.
+  file.Put(kTrace);
+  EXPECT_EQ(run({}), 1);  // Cut.
+  file.Put(absl::StrCat(kTrace, "400000,end,1,0,\n# end 5\n"));
+  EXPECT_EQ(run({}), 1);  // Time goes back.
+  file.Put(absl::StrCat(kTrace, "# end 4\n"));
+  EXPECT_EQ(run({"--device-memory", "50%"}), 1);
+  EXPECT_EQ(run({"--device-memory", "half"}), 2);
+  EXPECT_EQ(run({"--policy", "best"}), 2);
+  EXPECT_EQ(run({"--bus-gbps", "0"}), 2);
+  EXPECT_EQ(run({"--repeat", "x"}), 2);
+  EXPECT_EQ(run({"--nonsense"}), 2);
+  EXPECT_EQ(MetsSim({}).status, 2);
+  EXPECT_EQ(MetsSim({"--trace", ""}).status, 2);
+  const Printed help = MetsSim({"--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, HasSubstr("exit status"));
+}
+
 TEST(SimCommandTest, WhatIsWrongIsSaid) {
-  EXPECT_EQ(MetsSim({"--trace", "/nowhere/a.csv"}).status, 1);
   trace::TempFile file("a.csv");
   const char* path = file.path().c_str();
   file.Put(kTrace);
-  const Printed cut = MetsSim({"--trace", path});
-  EXPECT_EQ(cut.status, 1);
-  EXPECT_THAT(cut.err, HasSubstr(file.path()));
+  EXPECT_THAT(MetsSim({"--trace", path}).err, HasSubstr(file.path()));
   file.Put(absl::StrCat(kTrace, "# end 4\n"));
-  const Printed policy = MetsSim({"--trace", path, "--policy", "best"});
-  EXPECT_EQ(policy.status, 2);
-  EXPECT_THAT(policy.err, HasSubstr("'best'"));
-  const Printed small = MetsSim({"--trace", path, "--device-memory", "50%"});
-  EXPECT_EQ(small.status, 1);
-  EXPECT_THAT(small.err, HasSubstr("8 MiB"));
-  EXPECT_NE(MetsSim({}).status, 0);
+  EXPECT_THAT(MetsSim({"--trace", path, "--policy", "best"}).err,
+              AllOf(HasSubstr("'best'"), HasSubstr("belady")));
+  EXPECT_THAT(MetsSim({"--trace", path, "--device-memory", "12"}).err,
+              HasSubstr("a device of 12 B has no room for one chunk"));
+  EXPECT_THAT(MetsSim({"--trace", path, "--device-memory", "50%"}).err,
+              HasSubstr("8 MiB"));
+  const std::string greedy = absl::StrCat(path, ",guarantee=1GiB");
+  EXPECT_THAT(MetsSim({"--trace", greedy.c_str()}).err,
+              AllOf(HasSubstr("1 GiB"), HasSubstr("guarantee")));
 }
 
 }  // namespace
