@@ -23,7 +23,8 @@ class Torch : public Allocator {
         [](c10::DeviceIndex) { return true; });
     caching::init(1);
     const double all = caching::get()->getMemoryInfo(0).second;
-    caching::setMemoryFraction(pool_bytes == 0 ? 1 : pool_bytes / all, 0);
+    const double part = (pool_bytes + 0.5) / all;  // It is rounded down.
+    caching::setMemoryFraction(pool_bytes == 0 ? 1 : part, 0);
   }
   ~Torch() override { caching::emptyCache(); }
 
