@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ["cnn", "mlp"]
 PAIRS = [("cnn", "cnn"), ("cnn", "mlp"), ("mlp", "mlp")]
 STEPS = 30
-RUNS = 3
+RUNS = 2
 PERCENT = 60     # Of the sum of the peaks.
 CHUNK = 64 << 10  # The pool is a multiple of it.
 BUS_GBPS = 10    # What metsd takes a host device's bus to do.
@@ -44,7 +44,7 @@ class Live(live.Metsd):
 
     def __init__(self, build, pool, *flags):
         super().__init__(build, pool, *flags)
-        self._python = pathlib.Path(build) / "venv/bin/python"
+        self._python = live.forks(self._build)[True]
 
     def start(self, *words, **options):
         """Starts metsctl."""
@@ -52,7 +52,7 @@ class Live(live.Metsd):
 
     def start_training(self, model, job):
         return self.start(
-            "run", "--job", job, "--", self._python, HERE / "train.py", model,
+            "run", "--job", job, "--", *self._python, HERE / "train.py", model,
             STEPS, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env=dict(os.environ, METS_REQUIRED="1"))
 

@@ -26,7 +26,7 @@ import measure
 HERE = pathlib.Path(__file__).resolve().parent
 TIME_SCALE = 0.5  # Ops take half as long as recorded.
 STARTS = [0.003 + 0.01 * i for i in range(40)]  # Seconds.
-PLAYED = STARTS[::5]
+PLAYED = STARTS[::7]
 FIELDS = ["pair", "plans", "start", "pool_bytes", "bus_gbps", "live_bytes",
           "simulated_bytes", "live_seconds", "simulated_seconds"]
 
@@ -87,11 +87,13 @@ def rows(build, bus):
             pool = simulate(build, pair, f"{measure.PERCENT}%", plans, 0,
                             bus)["device_bytes"]
             pool -= pool % measure.CHUNK
-            for start in STARTS:
-                moved, seconds = "", ""
-                if start in PLAYED:
-                    moved, seconds = play(build, pair, pool, plans, start)
-                said = simulate(build, pair, pool, plans, start, bus)
+            played = {start: play(build, pair, pool, plans, start)
+                      for start in PLAYED}
+            simulated = common.at_once(
+                lambda start: simulate(build, pair, pool, plans, start, bus),
+                STARTS)
+            for start, said in zip(STARTS, simulated):
+                moved, seconds = played.get(start, ("", ""))
                 yield dict(zip(FIELDS, [
                     "+".join(pair), plans, round(start, 3), pool, bus, moved,
                     sum(job["evicted_bytes"] + job["restored_bytes"]

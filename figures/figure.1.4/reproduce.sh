@@ -3,9 +3,9 @@
 #   reproduce.sh             plots data/played.csv and data/moved.csv
 #   reproduce.sh --play      plays and simulates the recordings in data again
 #                            before (needs metsd, metsctl, mets-sim and
-#                            mets_player in build/ or in BUILD; takes six minutes)
+#                            mets_player in build/ or in BUILD)
 #   reproduce.sh --measure   trains and records again before that (needs what
-#                            deploy/quickstart builds; takes seven minutes more)
+#                            deploy/quickstart builds)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 build=${BUILD:-$here/../../build}
