@@ -7,6 +7,7 @@ tests/benchmarks/compare has the programs and says what they measure.
 """
 
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -38,7 +39,7 @@ def benchmark(build, allocator, path):
     """google-benchmark's JSON of one trace, in a process of its own."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as out:
         if run(build, allocator, f"--benchmark_out={out.name}",
-               "--benchmark_min_time=0.1", path):
+               "--benchmark_min_time=0.05", path):
             sys.exit(f"{allocator} failed")
         return json.loads(pathlib.Path(out.name).read_text("utf-8"))
 
@@ -84,10 +85,14 @@ def main():
                 json.dumps(said, indent=1) + "\n", "utf-8")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["trace", "live_bytes", "allocator", "percent"])
-        for name, path in zip(TRACES, paths):
-            for allocator in ("mets", "bfc"):
-                writer.writerow([name, live_bytes[name], allocator, least_pool(
-                    build, allocator, path, live_bytes[name])])
+
+        def row(case):
+            (name, path), allocator = case
+            return name, live_bytes[name], allocator, least_pool(
+                build, allocator, path, live_bytes[name])
+
+        writer.writerows(common.at_once(row, itertools.product(
+            zip(TRACES, paths), ("mets", "bfc"))))
     common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure",
                       versions=live.versions(build))
 
