@@ -36,6 +36,10 @@ class Failed(Exception):
     """A training that did not end well."""
 
 
+class OutOfMemory(Failed):
+    """One that memory did not suffice for."""
+
+
 def sizes(model):
     """What makes `model` so large, and its ops follow each other in the same
     order in each step."""
@@ -114,7 +118,10 @@ class Training:
         self.process.kill()
         self.process.wait()
         self._log.seek(0)
-        return Failed(f"{why}:\n{self._log.read()[-2000:]}")
+        text = self._log.read()[-2000:]
+        kind = (OutOfMemory if "OOM" in text or "RESOURCE_EXHAUSTED" in text
+                else Failed)
+        return kind(f"{why}:\n{text}")
 
 
 class Phases:

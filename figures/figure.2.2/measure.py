@@ -34,9 +34,7 @@ def train(build, model, batch, mets):
         with live.Metsd(build, DEVICE) as metsd:
             return metsd.train(model, model, *words,
                                options=live.SHORT_WAIT).result()
-    except live.Failed as failed:
-        if "OOM" not in str(failed) and "RESOURCE_EXHAUSTED" not in str(failed):
-            sys.exit(str(failed))
+    except live.OutOfMemory:
         return None
 
 
