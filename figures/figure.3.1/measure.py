@@ -52,14 +52,13 @@ def without_mets(build, models):
         return serial, roomy, [training.result() for training in trainings]
 
 
-def together(trainings):
-    """The seconds of each run at once, and the results; none where one's memory
-    does not suffice."""
+def together(trainings, failure=live.OutOfMemory):
+    """The seconds of each run at once, and the results; none where one fails."""
     try:
         with live.standing(*trainings):
             return ([TOGETHER.run(run, *trainings) for run in range(RUNS)],
                     [training.result() for training in trainings])
-    except live.OutOfMemory:
+    except failure:
         return [""], []
 
 
@@ -73,9 +72,10 @@ def with_mets(build, models, parts, split):
 
 
 def naive(build, models, parts):
+    # Some of its ops crash where their memory does not suffice.
     return together([
         live.stock(build, model, *TOGETHER.options, "--memory", part)
-        for model, part in zip(models, parts)])
+        for model, part in zip(models, parts)], live.Failed)
 
 
 def measure_set(build, models, parts):
