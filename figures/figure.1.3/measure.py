@@ -27,7 +27,8 @@ FIELDS = ["run", "case", "sessions", "buffers", "p50_us", "p99_us", "victims"]
 
 def command(build):
     words = [str(pathlib.Path(build) / "bin/tests/daemon_core_benchmark"),
-             "--benchmark_filter=VictimsForOneRequest|OneReadFromMemory",
+             "--benchmark_filter=VictimsForOneRequest/(lru|next_use)/|"
+             "VictimsForOneRequest/lru_idle/sessions:64/|OneReadFromMemory",
              "--benchmark_format=json"]
     # Others on the machine shall not be measured, where that is allowed.
     chrt = ["chrt", "--fifo", "1"]

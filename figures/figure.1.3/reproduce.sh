@@ -3,7 +3,7 @@
 #   reproduce.sh             plots data/decisions.csv
 #   reproduce.sh --measure   measures again before (build/bin/tests must hold
 #                            daemon_core_benchmark; BUILD names another build
-#                            directory; takes ten minutes)
+#                            directory)
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --measure ]; then

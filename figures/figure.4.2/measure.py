@@ -22,7 +22,7 @@ import common
 import live
 
 HERE = pathlib.Path(__file__).resolve().parent
-SESSIONS = [1, 2, 4, 8, 16, 32, 64]
+SESSIONS = [1, 8, 64]
 SETTLE, SECONDS = 6, 5
 STEPPER = ["--persistent-mib", "1", "--ephemeral-mib", "4", "--layers", "4",
            "--input-ms", "100", "--steps", "1000000"]
