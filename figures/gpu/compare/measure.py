@@ -136,8 +136,10 @@ class Comparison:
             print(f"{what} FAILED: {error}", flush=True)
 
     def able(self):
-        """The allocators of which nothing has failed but pools."""
-        return [name for name in self.allocators if name not in self.errors]
+        """The allocators that have done something, or have not failed yet."""
+        failed = {what.split(",")[0] for what in self.errors}
+        return [name for name in self.allocators
+                if name in self.benchmarks or name not in failed]
 
     def time_round(self, run_dir):
         """All traces, each in a process of its own. The allocators take turns,
@@ -145,13 +147,18 @@ class Comparison:
         out = self._lab.folder / "benchmark.json"
         for path in self.paths.values():
             for allocator in self.able():
-                with self.attempt(allocator):
+                with self.attempt(f"{allocator}, {path.stem}"):
+                    self._check_time()
                     if self._lab.replay(
                             allocator, f"--benchmark_out={out}",
                             "--benchmark_min_time=0.05", path,
                             run_dir=run_dir) is None:
                         raise Failed(f"no room for {path.stem}")
                     self._add(allocator, json.loads(out.read_text("utf-8")))
+
+    def _check_time(self):
+        if time.monotonic() > self._until:
+            raise Failed("no time is left")
 
     def _add(self, allocator, said):
         if allocator in self.benchmarks:
@@ -160,8 +167,9 @@ class Comparison:
             self.benchmarks[allocator] = said
 
     def find_pools(self):
-        """The smallest pool for each trace; time plays no part."""
-        pairs = [(trace, allocator) for allocator in self.able()
+        """The smallest pool for each trace; time plays no part. METS, which
+        takes longest, comes last."""
+        pairs = [(trace, allocator) for allocator in reversed(self.able())
                  for trace in TRACES]
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
             found = [threads.submit(self._find_pool, *pair) for pair in pairs]
@@ -176,8 +184,7 @@ class Comparison:
                         for percent in PERCENT})
         if allocator == "mets":
             for size in sizes:
-                if time.monotonic() > self._until:
-                    raise Failed(f"no time is left to try {size} bytes")
+                self._check_time()
                 name = f"{trace}-{size}"
                 with self._lab.metsd(name, size) as metsd:
                     said = self._lab.replay(allocator, "--fits", size,
@@ -186,6 +193,7 @@ class Comparison:
                 if said:
                     break
         else:
+            self._check_time()
             said = self._lab.replay(allocator, "--fits", *sizes,
                                     self.paths[trace])
         if not said:
@@ -236,8 +244,8 @@ def parse():
     parser.add_argument("--only", default=",".join(ALLOCATORS))
     parser.add_argument("--device", default="cuda:0", help="METS's")
     parser.add_argument("--seconds", type=float, default=130,
-                        help="no round of all traces begins that would end "
-                        "later; the first does")
+                        help="no program starts later, and no round that "
+                        "would end later")
     parser.add_argument("--limit", type=float, default=30,
                         help="seconds for one program")
     parser.add_argument("--commit", default="", help="where there is no git")
