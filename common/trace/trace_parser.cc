@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,9 +25,10 @@ constexpr uint64_t kMaxMicroseconds = uint64_t{1} << 52;  // 142 years.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 44;
 constexpr size_t kMaxShown = 60;
 
+// With what cannot be seen escaped: a '\r' at the line's end, say.
 std::string Quoted(absl::string_view text) {
-  if (text.size() <= kMaxShown) return absl::StrCat("'", text, "'");
-  return absl::StrCat("'", text.substr(0, kMaxShown), "…'");
+  const std::string shown = absl::Utf8SafeCHexEscape(text.substr(0, kMaxShown));
+  return absl::StrCat("'", shown, text.size() <= kMaxShown ? "'" : "…'");
 }
 
 bool AllDigits(absl::string_view text) {

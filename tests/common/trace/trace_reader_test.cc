@@ -59,6 +59,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadTrace{"Version", "# mets-trace 9 job=a\n", 1,
                  "format version '9'; this program reads version 1"},
         BadTrace{"JobName", "# mets-trace 1 job=a b\n", 1, "job=NAME"},
+        BadTrace{"ReturnAtTheEnd", "# mets-trace 1 job=a\r\n", 1,
+                 "found '# mets-trace 1 job=a\\r'"},
         BadTrace{"OwnColumns", "# mets-trace 1 job=a\nt_us,op,block,bytes\n", 2,
                  "expected 't_us,op,block,bytes,name'"},
         BadTrace{"TimeGoesBack", Plain("5,malloc,1,8\n4,free,1,8\n"), 3,
