@@ -20,7 +20,9 @@ constexpr char kFooter[] =
     "configuration file (TOML), e.g. device = [\"host:2GiB\"].\n"
     "SIGTERM and SIGINT stop the daemon; jobs go on with what they hold. "
     "SIGHUP "
-    "reads the file again: log-level changes at once, caps for new jobs.";
+    "reads the file again: log-level changes at once, caps for new jobs.\n"
+    "The exit status is 0 when it was stopped, 2 when flags or file would not "
+    "do (also with --check-config), and 1 for all else.";
 
 // The values of one flag, as typed.
 struct FlagValues {

@@ -242,6 +242,7 @@ TEST_F(ProgramsTest, WhatIsTypedWrongIsNamedWithTheWayToHelp) {
     EXPECT_THAT(result.err, AllOf(StartsWith("metsctl: "), HasSubstr(said)));
   }
   EXPECT_EQ(Run({kMetsctl, "run", "--help"}).exit_status, 0);
+  EXPECT_THAT(Run({kMetsctl, "--help"}).out, HasSubstr("exit status"));
 }
 
 TEST_F(ProgramsTest, AReportThatCannotBeWrittenSaysWhy) {

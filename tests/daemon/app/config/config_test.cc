@@ -173,6 +173,7 @@ TEST(CommandLineTest, HelpListsEveryKey) {
   for (const ConfigKey& key : ConfigKeys()) {
     EXPECT_THAT(line->answer, HasSubstr(std::string("--") + key.name));
   }
+  EXPECT_THAT(line->answer, HasSubstr("exit status"));
 }
 
 TEST(CommandLineTest, ExampleFileIsValid) {
