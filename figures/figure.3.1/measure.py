@@ -32,7 +32,7 @@ TOGETHER = live.Phases(WARM_UP, STEPS, RUNS)
 
 def peaks(build, models):
     """The most that METS holds for each."""
-    with live.Metsd(build, "4GiB") as metsd:
+    with live.Metsd(build, "1GiB") as metsd:
         trainings = {model: metsd.train(model, model, "--steps", 3)
                      for model in models}
         return {model: training.result()["peak_bytes"]
