@@ -38,12 +38,12 @@ void StepWatch::Start(absl::FunctionRef<void(AddLive)> add_live) {
 }
 
 bool StepWatch::Begin(absl::Duration now, uint64_t kind,
-                      const steps::Touch* touches, size_t count, Op* op) {
+                      const steps::Touch* touches, size_t count, bool tight,
+                      Op* op) {
   absl::MutexLock lock(&mutex_);
   latest_ = std::max(latest_, now);
   op->signature = recorder_.SignatureOf(kind, touches, count);
   op->id = recorder_.OpBegin(latest_, op->signature, touches, count);
-  op->timed = recorder_.timing();
   stirred_ = true;
   const steps::StepPoint& point = recorder_.point();
   if (point.boundary) {
@@ -52,6 +52,7 @@ bool StepWatch::Begin(absl::Duration now, uint64_t kind,
     work_.clear();
     lap_ = op->id.lap;
   }
+  op->timed = recorder_.Times(op->id, tight);
   if (guide_ != nullptr) GuideBegin(touches, count, op);
   return point.boundary && recorder_.program() != nullptr;
 }

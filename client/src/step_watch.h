@@ -76,10 +76,11 @@ class StepWatch {
   void Start(absl::FunctionRef<void(AddLive)> add_live);
 
   // An op of a kind (steps::KindOf) begins that touches buffers. `now`: since a
-  // fixed moment, without what the process has waited. True when a known step
+  // fixed moment, without what the process has waited. `tight`: memory is, so
+  // that it matters for how long the step's ops work. True when a known step
   // begins with it.
   bool Begin(absl::Duration now, uint64_t kind, const steps::Touch* touches,
-             size_t count, Op* op);
+             size_t count, bool tight, Op* op);
   // The op's buffers are not pinned by it any more.
   void End(Op* op, absl::Duration now);
   // `op` may be null: outside of ops.

@@ -226,6 +226,14 @@ void StepRecorder::TakeTimes(absl::Duration duration) {
   }
 }
 
+bool StepRecorder::Times(OpId op, bool again) const {
+  if (recording_.has_value()) return true;
+  if (current_ == nullptr || !lap_straight_) return false;
+  if (current_->timings == 0) return true;
+  return again && current_->timings < kTimings &&
+         op.index % kParts == op.lap % kParts;
+}
+
 void StepRecorder::AddWorkTimes(const std::vector<absl::Duration>& busy) {
   if (!ended_ || current_ == nullptr ||
       busy.size() != current_->program.ops.size()) {

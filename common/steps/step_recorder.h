@@ -66,7 +66,8 @@ class StepRecorder {
  public:
   static constexpr size_t kMostAccesses = 1 << 20;
   static constexpr size_t kKept = 4;
-  static constexpr int kTimings = 16;  // Repetitions whose work is timed.
+  static constexpr int kTimings = 16;    // Repetitions whose work is timed...
+  static constexpr uint32_t kParts = 4;  // ...one such part of it each time.
 
   // For OpBegin: of what is equal in each step: the op's kind (KindOf its
   // name), the sizes of what it touches, and which of them it writes. Not 0.
@@ -93,12 +94,10 @@ class StepRecorder {
   // Counts as freed behind the op begun last.
   void Free(uint64_t key);
 
-  // The repetition's work should be timed: AddWorkTimes.
-  bool timing() const {
-    return recording_.has_value() ||
-           (current_ != nullptr && lap_straight_ &&
-            current_->timings < kTimings);
-  }
+  // The op's work should be timed: AddWorkTimes. In the first repetition every
+  // op's; then, if `again`, a part of them in each, because a mark takes some
+  // 5 us of the program's and of the device's time.
+  bool Times(OpId op, bool again) const;
   const StepPoint& point() const { return point_; }
   // Of the op begun last.
   uint32_t position() const { return point_.position; }

@@ -28,9 +28,11 @@ struct Training {
           uint64_t kind = 0) {
     StepWatch::Op op;
     ++ops;
-    boundaries += watch.Begin(now, kind, touches.data(), touches.size(), &op);
+    boundaries +=
+        watch.Begin(now, kind, touches.data(), touches.size(), tight, &op);
     now += absl::Milliseconds(1);
     if (work.has_value() && op.timed) {
+      ++timed;
       op.work_begins = std::make_shared<absl::Duration>(device_time);
       op.work_ends = std::make_shared<absl::Duration>(device_time += *work);
     }
@@ -70,6 +72,8 @@ struct Training {
                   }};
   uint64_t kind = 0;                   // Of the steps' ops.
   std::optional<absl::Duration> work;  // That an op launches.
+  bool tight = true;
+  int timed = 0;  // Ops whose work was.
   absl::Duration device_time;
   absl::Duration now = absl::Seconds(1);
   uint64_t last_buffer = 0;
@@ -130,6 +134,17 @@ TEST(StepWatchTest, ProgramHasTheTimesOfTheDevicesWork) {
   const std::vector<v1::ClientMessage> sent = training.Run(40);
   ASSERT_EQ(CountPrograms(sent), 1);
   EXPECT_EQ(sent[0].step_program().duration_us(), 50 * 7000);
+}
+
+TEST(StepWatchTest, WhereMemoryIsNotTightAStepIsTimedOnce) {
+  Training training(25);
+  training.work = absl::Milliseconds(7);
+  training.tight = false;
+  training.Run(60);
+  EXPECT_EQ(training.timed, 50);
+  training.tight = true;
+  training.Run(4);
+  EXPECT_NEAR(training.timed, 100, 1);
 }
 
 TEST(StepWatchTest, NamesTellOpsApartThatTouchTheSame) {

@@ -156,6 +156,33 @@ TEST(StepRecorderTest, TimesOfTheWorkStayWhateverLaunchingTakes) {
   EXPECT_EQ(job.recorder.program()->ops[5].start, absl::Milliseconds(15));
 }
 
+// The ops of a repetition that should be timed.
+int CountTimed(const StepRecorder& recorder, uint32_t lap, bool again = true) {
+  int count = 0;
+  for (uint32_t i = 0; i < kOps; ++i) {
+    count += recorder.Times({lap, i, i}, again);
+  }
+  return count;
+}
+
+TEST(StepRecorderTest, OpsAreTimedInTurnOnceAllWereTimed) {
+  FakeJob job(kLayers);
+  job.Steps(4);
+  job.Load();
+  ASSERT_NE(job.recorder.program(), nullptr);
+  EXPECT_EQ(CountTimed(job.recorder, 9, /*again=*/false), kOps);
+  job.recorder.AddWorkTimes(
+      std::vector<absl::Duration>(kOps, absl::Milliseconds(3)));
+  EXPECT_EQ(CountTimed(job.recorder, 9, /*again=*/false), 0);
+  for (uint32_t i = 0; i < kOps; ++i) {
+    int laps = 0;
+    for (uint32_t lap = 9; lap < 9 + StepRecorder::kParts; ++lap) {
+      laps += job.recorder.Times({lap, i, i}, /*again=*/true);
+    }
+    EXPECT_EQ(laps, 1) << i;
+  }
+}
+
 TEST(StepRecorderTest, EachOpsLeastTimeOfWorkCounts) {
   FakeJob job(kLayers);
   job.Steps(4);
@@ -167,10 +194,12 @@ TEST(StepRecorderTest, EachOpsLeastTimeOfWorkCounts) {
     busy[i % 4] = absl::Milliseconds(50);
     busy[7] = absl::InfiniteDuration();
     job.recorder.AddWorkTimes(busy);
-    timed += job.recorder.timing();
+    timed += CountTimed(job.recorder, i + 10);
+    EXPECT_EQ(CountTimed(job.recorder, i + 10, /*again=*/false), 0);
     Finish(&job);
   }
-  EXPECT_EQ(timed, StepRecorder::kTimings - 1);
+  EXPECT_NEAR(timed,
+              (StepRecorder::kTimings - 1) * kOps / StepRecorder::kParts, 1);
   const StepProgram& program = *job.recorder.program();
   EXPECT_EQ(program.duration, 3 * absl::Milliseconds(kOps - 1));
   EXPECT_EQ(program.ops[8].start, absl::Milliseconds(21));
