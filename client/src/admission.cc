@@ -69,11 +69,10 @@ absl::Status Admission::Run(absl::Time deadline) {
     // What it needs beyond this is not known: it must not wait for that with
     // pins, beside another one that does.
     if (unknown_ || round++ >= kPatience) token = true;
-    const absl::Time until = keeps() && !holds_pins_
-                                 ? std::min(deadline, SteadyNow() + kKeepFor)
-                                 : deadline;
-    status = Ask(until, token || holds_pins_);
-    let_go_ = absl::IsResourceExhausted(status) && until < deadline;
+    const absl::Time until = keeps() && !holds_pins_ ? SteadyNow() + kKeepFor
+                                                     : absl::InfiniteFuture();
+    status = Ask(deadline, until, token || holds_pins_);
+    let_go_ = absl::IsResourceExhausted(status) && SteadyNow() >= until;
     if (!status.ok() && !let_go_) {
       LetGo();
       return status;
@@ -87,21 +86,28 @@ bool Admission::SomethingAway() const {
   });
 }
 
+absl::Status Admission::Drop(size_t target) {
+  if (!again_) {
+    return absl::InvalidArgumentError("an address is in no live buffer");
+  }
+  targets_[target].buffer->wanted.fetch_sub(1, std::memory_order_relaxed);
+  targets_[target] = std::move(targets_.back());
+  targets_.pop_back();
+  return absl::OkStatus();
+}
+
 absl::Status Admission::PinResident() {
   const uint32_t now = CoarseNowMs();
-  for (Target& target : targets_) {
+  for (size_t i = targets_.size(); i > 0; --i) {
+    Target& target = targets_[i - 1];
     if (target.pinned) continue;
-    switch (device_.PinOrWait(target.buffer)) {
-      case Device::PinResult::kPinned:
-        target.pinned = true;
-        break;
-      case Device::PinResult::kSwapped:
-        break;
-      case Device::PinResult::kGone:
-        return absl::InvalidArgumentError("an address is in no live buffer");
-    }
-    if (!target.buffer->Contains(target.address)) {
-      return absl::InvalidArgumentError("an address is in no live buffer");
+    const Device::PinResult result = device_.PinOrWait(target.buffer);
+    target.pinned = result == Device::PinResult::kPinned;
+    if (result == Device::PinResult::kGone ||
+        !target.buffer->Contains(target.address)) {
+      if (target.pinned) device_.Unpin(target.buffer);
+      METS_RETURN_IF_ERROR(Drop(i - 1));
+      continue;
     }
     target.buffer->Touch(now);
   }
@@ -163,15 +169,16 @@ bool Admission::Reserve() {
 
 absl::StatusOr<bool> Admission::RestoreMissing() {
   bool complete = true;
-  for (Target& target : targets_) {
-    if (target.pinned) continue;
-    METS_ASSIGN_OR_RETURN(const bool done, RestoreOne(target));
+  for (size_t i = targets_.size(); i > 0; --i) {
+    if (targets_[i - 1].pinned) continue;
+    METS_ASSIGN_OR_RETURN(const bool done, RestoreOne(i - 1));
     complete &= done;
   }
   return complete;
 }
 
-absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
+absl::StatusOr<bool> Admission::RestoreOne(size_t index) {
+  Target& target = targets_[index];
   Buffer* buffer = target.buffer;
   if (buffer->word.TryMove(Phase::kSwapped, Phase::kRestoring)) {
     METS_RETURN_IF_ERROR(device_.Restore(buffer, target.chunks));
@@ -189,10 +196,17 @@ absl::StatusOr<bool> Admission::RestoreOne(Target& target) {
     case Device::PinResult::kGone:
       break;
   }
-  return absl::InvalidArgumentError("an address is in no live buffer");
+  {
+    absl::MutexLock lock(&device_.mutex_);
+    device_.PutIdle(target.chunks);
+    target.chunks.clear();
+  }
+  METS_RETURN_IF_ERROR(Drop(index));
+  return true;
 }
 
-absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
+absl::Status Admission::Ask(absl::Time deadline, absl::Time until,
+                            bool overdraft) {
   std::vector<Bytes> ranges = shortfall_;
   if (!keeps()) {
     // Everything was let go: what is missing now and all that is new.
@@ -214,7 +228,8 @@ absl::Status Admission::Ask(absl::Time deadline, bool overdraft) {
   device_.ReportChanges(ReportScope::kAll);
   METS_ASSIGN_OR_RETURN(
       Grant grant,
-      device_.uplink_.Acquire(device_, ranges, deadline, {mode, op_->number}));
+      device_.uplink_.Acquire(device_, ranges, deadline,
+                              {mode, op_->number, until}));
   if (grant.overdraft) op_->AddToken(grant.generation);
   for (size_t i = 0; i < grant.ranges.size(); ++i) {
     granted_.push_back({ranges[i], std::move(grant.ranges[i])});
@@ -259,6 +274,41 @@ void Admission::Finish() {
     op_->AddPin(target.buffer, false);
     if (target.write) target.buffer->MarkDirty();
   }
+}
+
+absl::Status Admission::BeginAgain(Device& device, Op* op, Bytes more,
+                                   absl::Time deadline) {
+  Admission admission(device, op);
+  admission.again_ = admission.unknown_ = true;
+  admission.holds_pins_ = op->number != op->id;  // Those of an outer op.
+  admission.AddNew(more);
+  for (const Buffer* range : op->ranges) admission.AddNew(range->range_size());
+  for (const ReservedChunks& chunks : op->chunks) admission.AddNew(chunks.range);
+  std::vector<Op::Pin> pins, stay;
+  for (size_t i = 0; i < op->pin_count; ++i) pins.push_back(op->pin(i));
+  op->ClearPins();
+  for (const Op::Pin& pin : pins) {
+    const char* base = pin.buffer->base.load(std::memory_order_relaxed);
+    // It is used until the op's end, and who freed it does not see that.
+    const bool freed = !admission.Add({base, 0, METS_WRITE}).ok();
+    if (freed) stay.push_back(pin);
+    if (!freed) op->AddPin(pin.buffer, false);
+  }
+  device.UnpinAll(op, op->stream.bit);
+  for (const Op::Pin& pin : stay) op->AddPin(pin.buffer, pin.allocated);
+  admission.LetGo();  // Of what is reserved, too.
+  absl::Status status = admission.Run(deadline);
+  if (!status.ok()) {
+    admission.new_ranges_.clear();
+    const absl::Status back = admission.Run(absl::InfiniteFuture());
+    if (!back.ok()) status = back;
+  }
+  for (size_t i = 0; i < op->pin_count; ++i) {
+    for (const Op::Pin& pin : pins) {
+      if (pin.buffer == op->pin(i).buffer) op->pin(i).allocated = pin.allocated;
+    }
+  }
+  return status;
 }
 
 absl::Status Admission::BringBack(Device& device, Buffer* buffer,

@@ -44,13 +44,23 @@ class Admission {
   // Blocks. On failure the op is as it was.
   absl::Status Run(absl::Time deadline);
 
+  // For an op that wants `more` in its middle, and has waited for that with its
+  // buffers pinned, in vain: what it waits for may be pinned by an op that
+  // waits for these. It lets go of them, which then may leave behind what it
+  // has launched on its stream, and gets them back, where they were, together
+  // with a reservation for `more`. On failure it has its buffers.
+  static absl::Status BeginAgain(Device& device, Op* op, Bytes more,
+                                 absl::Time deadline);
+
   // Makes one buffer resident for a thread that may hold pins.
   static absl::Status BringBack(Device& device, Buffer* buffer,
                                 const void* address);
 
+  // So long something that waits may keep what others wait for.
+  static constexpr absl::Duration kKeepFor = absl::Milliseconds(100);
+
  private:
   static constexpr int kPatience = 2;
-  static constexpr absl::Duration kKeepFor = absl::Milliseconds(100);
   struct Target {
     Buffer* buffer;
     const void* address;
@@ -69,8 +79,12 @@ class Admission {
   bool TakeGranted(Bytes size, ChunkSet* chunks);
   // False when a buffer left again.
   absl::StatusOr<bool> RestoreMissing();
-  absl::StatusOr<bool> RestoreOne(Target& target);
-  absl::Status Ask(absl::Time deadline, bool overdraft);
+  absl::StatusOr<bool> RestoreOne(size_t target);
+  // The buffer is gone. An op that begins again can do without: it had what it
+  // needs.
+  absl::Status Drop(size_t target);
+  // Until the deadline, or `until`: RESOURCE_EXHAUSTED.
+  absl::Status Ask(absl::Time deadline, absl::Time until, bool overdraft);
   // Unpins, and gives what was reserved to the caches.
   void LetGo();
   void ReturnUnused();
@@ -84,6 +98,7 @@ class Admission {
   std::vector<ReservedChunks> granted_;
   std::vector<Bytes> shortfall_;
   std::optional<PlanRunner::Demand> demand_;
+  bool again_ = false;
   bool unknown_ = false;
   bool let_go_ = false;  // It has kept things in vain.
   // The thread may hold pins, so only the token lets it wait safely.

@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "client/src/admission.h"
 #include "client/src/log.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -149,33 +150,34 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
                                             int64_t deadline_ms, Stream stream,
                                             Op* op, bool slab) {
   ChunkSet chunks;
-  bool have_chunks = false;
-  Buffer* buffer;
-  {
-    absl::MutexLock lock(&mutex_);
-    buffer = TakeMapped(size, stream, op);
+  Buffer* buffer = nullptr;
+  absl::Time deadline = absl::InfinitePast();  // Until it has to wait.
+  for (bool found = false; !found;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      buffer = TakeMapped(size, stream, op);
+      if (buffer != nullptr) {
+        Begin(buffer, bytes, mobility, op);
+        if (!slab) NoteAlloc(bytes);
+        ++cache_hits_;
+      } else {
+        found = TakeReservedChunks(size, op, &chunks) ||
+                (!(tight() && keeps_mappings_) &&
+                 chunks_.TakeUpTo(size, tight() ? LargestFit(size) : size,
+                                  &chunks));
+      }
+    }
     if (buffer != nullptr) {
-      Begin(buffer, bytes, mobility, op);
-      if (!slab) NoteAlloc(bytes);
-      ++cache_hits_;
-    } else {
-      have_chunks =
-          TakeReservedChunks(size, op, &chunks) ||
-          (!(tight() && keeps_mappings_) &&
-           chunks_.TakeUpTo(size, tight() ? LargestFit(size) : size, &chunks));
+      PassTo(stream, buffer);
+      return buffer;
     }
-  }
-  if (buffer != nullptr) {
-    PassTo(stream, buffer);
-    return buffer;
-  }
-  if (!have_chunks) {
+    if (found) break;
     const WaitClock::Wait wait(waits_);
-    if (!tight() || !TakeOrAwait(size, &chunks)) {
-      METS_ASSIGN_OR_RETURN(
-          chunks,
-          AcquireOne(size, DeadlineAfter(deadline_ms, options_.wait), op));
+    if (tight() && TakeOrAwait(size, &chunks)) break;
+    if (deadline == absl::InfinitePast()) {
+      deadline = DeadlineAfter(deadline_ms, options_.wait);
     }
+    METS_ASSIGN_OR_RETURN(found, AcquireOne(size, deadline, op, &chunks));
   }
   METS_ASSIGN_OR_RETURN(buffer, MapNew(TotalSize(chunks), chunks));
   PassTo(stream, buffer);
@@ -212,11 +214,12 @@ bool Device::TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks) {
   return false;
 }
 
-absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
-                                            Op* op) {
-  const auto take = [op](Grant grant) {
+absl::StatusOr<bool> Device::AcquireOne(Bytes size, absl::Time deadline, Op* op,
+                                        ChunkSet* chunks) {
+  const auto take = [op, chunks](Grant grant) {
     if (grant.overdraft && op != nullptr) op->AddToken(grant.generation);
-    return std::move(grant.ranges[0]);
+    *chunks = std::move(grant.ranges[0]);
+    return true;
   };
   if (op == nullptr) {
     METS_ASSIGN_OR_RETURN(Grant grant,
@@ -233,11 +236,20 @@ absl::StatusOr<ChunkSet> Device::AcquireOne(Bytes size, absl::Time deadline,
       return now.status();
     }
   }
-  // It waits with pinned buffers: only one op at a time may.
-  METS_ASSIGN_OR_RETURN(Grant grant,
-                        uplink_.Acquire(*this, {size}, deadline,
-                                        {WaitMode::kPinned, op->number}));
-  return take(std::move(grant));
+  // It waits with pinned buffers: only one op at a time may. What a section
+  // uses is not known.
+  const absl::Time until = op->section ? absl::InfiniteFuture()
+                                       : SteadyNow() + Admission::kKeepFor;
+  absl::StatusOr<Grant> grant =
+      uplink_.Acquire(*this, {size}, deadline,
+                      {WaitMode::kPinned, op->number, until});
+  if (grant.ok()) return take(*std::move(grant));
+  if (!absl::IsResourceExhausted(grant.status()) || SteadyNow() < until ||
+      SteadyNow() >= deadline) {
+    return grant.status();
+  }
+  METS_RETURN_IF_ERROR(Admission::BeginAgain(*this, op, size, deadline));
+  return false;
 }
 
 absl::StatusOr<Buffer*> Device::MapNew(Bytes size, const ChunkSet& chunks) {

@@ -286,7 +286,9 @@ class Device {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<ChunkSet> AcquireOne(Bytes size, absl::Time deadline, Op* op);
+  // False: the op has a reservation for it now.
+  absl::StatusOr<bool> AcquireOne(Bytes size, absl::Time deadline, Op* op,
+                                  ChunkSet* chunks);
   // As the program wants it; held where its ops are not seen.
   Mobility Allowed(Mobility mobility) const {
     return options_.gated && mobility == Mobility::kMovable ? Mobility::kHeld

@@ -133,6 +133,9 @@ absl::Status RequestTable::AwaitAnswer(Request& request, absl::Time start) {
     if (!request.denied.ok()) return request.denied;
     if (!ended_.ok()) return ended_;
     const absl::Time now = SteadyNow();
+    if (now >= request.waiting.until) {
+      return absl::ResourceExhaustedError("the request was withdrawn");
+    }
     if (!open_ && now >= request.deadline) {
       return absl::UnavailableError(
           "metsd is away, and so is the memory that this process wants; it "
@@ -147,6 +150,7 @@ absl::Status RequestTable::AwaitAnswer(Request& request, absl::Time start) {
       SayWaiting(request);
     }
     absl::Time wake = std::min(open_ ? answer_by : request.deadline, answer_by);
+    wake = std::min(wake, request.waiting.until);
     // Where metsd is there, it says itself why one waits.
     if (!said_waiting_)
       wake = std::min(wake, (open_ ? now : start) + kSayAfter);

@@ -33,6 +33,8 @@ enum class WaitMode {
 struct Waiting {
   WaitMode mode = WaitMode::kPlain;
   uint64_t op = 0;  // Whose token it is (Op::number).
+  // Then the request is withdrawn: RESOURCE_EXHAUSTED.
+  absl::Time until = absl::InfiniteFuture();
 };
 
 // Thread-safe. Outlives every device.

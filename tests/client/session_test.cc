@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/barrier.h"
+#include "absl/time/clock.h"
 #include "tests/client/metsd_process.h"
 
 namespace mets::client {
@@ -139,6 +141,48 @@ TEST(SessionTest, TwoJobsEvictEachOtherAndKeepTheirBytes) {
 }
 
 // metsd says so before the new process has mapped the device.
+// Both have begun while there was room, and need more than is left.
+TEST(SessionTest, OpsThatWaitForEachOthersBuffersEnd) {
+  MetsdProcess metsd("64MiB");
+  absl::Barrier* const meet = new absl::Barrier(2);
+  const absl::Time begin = absl::Now();
+  Job one(metsd, "one"), other(metsd, "other");
+  const auto run = [&](Job& job, char value) {
+    char* const input = job.Make(MiB(20), value);
+    Op* op = nullptr;
+    const mets_access access = {input, 0, METS_WRITE};
+    METS_CHECK_OK(job.device().BeginOp(&access, 1, METS_UNKNOWN, &op));
+    absl::StatusOr<char*> first = job.TryAlloc(MiB(12));
+    METS_CHECK_OK(first);
+    std::memset(*first, value + 1, MiB(12).count());
+    input[0] = value + 2;
+    if (meet->Block()) delete meet;
+    const absl::StatusOr<char*> second = job.TryAlloc(MiB(16));
+    METS_CHECK_OK(second);
+    std::memset(*second, value + 3, MiB(16).count());
+    EXPECT_EQ(input[0], value + 2);
+    EXPECT_EQ(input[MiB(20).count() - 1], value);
+    input[1] = value + 4;
+    EXPECT_TRUE((*first)[0] == value + 1);
+    job.device().Free(*first);
+    job.device().EndOp(op);
+    EXPECT_TRUE(job.Holds(*second, MiB(16), value + 3));
+    char* const other = job.Make(MiB(60), value);
+    EXPECT_TRUE(job.Holds(other, MiB(60), value));
+    job.device().Free(other);
+    const mets_access again = {input, 0, METS_READ};
+    METS_CHECK_OK(job.device().BeginOp(&again, 1, 0, &op));
+    EXPECT_EQ(input[0], value + 2);
+    EXPECT_EQ(input[1], value + 4);
+    job.device().EndOp(op);
+    EXPECT_EQ(job.Stats().pinned_bytes, 0u);
+  };
+  std::thread thread(run, std::ref(other), 40);
+  run(one, 60);
+  thread.join();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+}
+
 TEST(SessionTest, WhoComesToATightDeviceKnows) {
   MetsdProcess metsd("64MiB");
   Job a(metsd, "a");
