@@ -11,7 +11,19 @@
 namespace mets::core {
 namespace {
 
-TurnFacts FactsOf(const Session& session, size_t index) {
+absl::Duration WaitedOf(const State& state, const Session& session,
+                        size_t index) {
+  absl::Duration waited = session.holdings[index].totals.restore_stall +
+                          session.job->devices[index].wait_times.sum();
+  for (const auto& [number, request] : state.devices[index].queue.all()) {
+    if (request.session == session.id && request.waited && !request.no_wait) {
+      waited += state.now - request.arrived;
+    }
+  }
+  return waited;
+}
+
+TurnFacts FactsOf(const State& state, const Session& session, size_t index) {
   const Holding& holding = session.holdings[index];
   TurnFacts facts;
   facts.session = session.id;
@@ -25,6 +37,7 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   facts.resident = holding.own() - holding.cached;
   facts.swapped = holding.buffers.swapped();
   facts.moved = holding.totals.evicted + holding.totals.restored;
+  facts.waited = WaitedOf(state, session, index);
   facts.last_active = session.job->last_active;
   facts.paused = session.job->paused;
   return facts;
@@ -56,7 +69,7 @@ void GateKeeper::TellFacts() {
     for (const auto& [id, session] : state_.sessions.all()) {
       if (session.connected() && !session.awaits_snapshot &&
           session.holdings[i].attached) {
-        facts.push_back(FactsOf(session, i));
+        facts.push_back(FactsOf(state_, session, i));
       }
     }
     state_.turns.SetShared(i, state_.devices[i].shares.bytes());

@@ -100,12 +100,14 @@ bool TurnScheduler::SeveralGated(size_t device) const {
 void TurnScheduler::LookForThrash() {
   for (size_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].mode != SharingMode::kFree) continue;
-    std::map<const void*, Bytes> moved;
+    std::map<const void*, ThrashMeter::Spent> spent;
     for (const auto& [job, party] : parties_) {
       const TurnPart* part = party.On(i);
-      if (part != nullptr && Active(party)) moved[&party] = part->moved();
+      if (part != nullptr && Active(party)) {
+        spent[&party] = {part->moved(), part->waited()};
+      }
     }
-    devices_[i].thrash.Look(now_, moved);
+    devices_[i].thrash.Look(now_, spent);
   }
 }
 

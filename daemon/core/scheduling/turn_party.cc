@@ -64,6 +64,14 @@ Bytes TurnPart::moved() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.moved; });
 }
 
+absl::Duration TurnPart::waited() const {
+  absl::Duration most;
+  for (const auto& [id, member] : members) {
+    most = std::max(most, member.facts.waited);
+  }
+  return most;
+}
+
 Bytes TurnPart::peak() const {
   return Limited(Sum(*this, [](const TurnMember& m) {
     return m.known ? m.peak : m.lately();

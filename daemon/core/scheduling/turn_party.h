@@ -28,6 +28,7 @@ struct TurnFacts {
   Bytes resident;      // Without what it caches.
   Bytes swapped;
   Bytes moved;          // Evicted and restored, ever.
+  absl::Duration waited;  // For memory and for what is swapped, ever.
   bool paused = false;  // Its job is.
   absl::Time last_active = absl::InfinitePast();
 };
@@ -77,6 +78,7 @@ struct TurnPart {
   Bytes resident() const;
   Bytes swapped() const;
   Bytes moved() const;
+  absl::Duration waited() const;  // The most of one.
   // Within the limit. Where it is not known, what was live lately...
   Bytes peak() const;
   Bytes persistent() const;  // ...and what is now.

@@ -111,6 +111,7 @@ void FakeJobs::Tell() {
     f.resident = job->spec.peak - job->swapped;
     f.swapped = job->swapped;
     f.moved = moved[job->spec.name];
+    f.waited = waited[job->spec.name];
     f.paused = paused_.count(job->spec.name) > 0;
     f.last_active = job->computing ? now_ : job->last_op;
     facts.push_back(f);

@@ -83,6 +83,7 @@ class FakeJobs {
   // The most jobs of which a process computed on the device.
   size_t TakeMostOn(size_t device);
   std::map<std::string, Bytes> moved;  // Facts.
+  std::map<std::string, absl::Duration> waited;
 
  private:
   void Tell();

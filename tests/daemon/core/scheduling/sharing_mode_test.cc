@@ -105,6 +105,29 @@ TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
   EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
+// Swap space is still being made: little moves, and both wait for it.
+TEST(SharingModeTest, JobsThatWaitForEachOthersMovesThrash) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobSpec spec = Spec("a", 800, 0);
+  spec.known = false;
+  jobs.Add(spec).swapped = MiB(300);
+  spec.name = "b";
+  jobs.Add(spec).swapped = MiB(300);
+  const auto run = [&](absl::Duration a, absl::Duration b) {
+    for (int i = 0; i < 4; ++i) {
+      jobs.moved["a"] += MiB(10);
+      jobs.moved["b"] += MiB(10);
+      jobs.waited["a"] += a;
+      jobs.waited["b"] += b;
+      jobs.Run(absl::Milliseconds(500));
+    }
+  };
+  run(absl::Milliseconds(400), absl::Milliseconds(20));
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
+  run(absl::Milliseconds(200), absl::Milliseconds(100));
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+}
+
 // What is live changes within a step: at its end both would fit.
 TEST(SharingModeTest, AStepThatIsNotKnownNeedsWhatItHadLately) {
   FakeJobs jobs(SmallDevice());
