@@ -1,6 +1,7 @@
 #include "client/ctl/metsctl.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -20,6 +21,7 @@
 #include "client/ctl/status_text.h"
 #include "client/ctl/watch/watch_commands.h"
 #include "common/base/bytes.h"
+#include "common/base/errno_status.h"
 #include "common/base/job_name.h"
 #include "common/base/status_macros.h"
 
@@ -190,7 +192,11 @@ absl::Status Misunderstood(const CLI::App& app, const CLI::ParseError& error) {
       " (metsctl --help lists the commands)"));
 }
 
-int Report(const absl::Status& status) {
+int Report(absl::Status status) {
+  // What buffers may still hold back shows here: a full disk.
+  if (status.ok() && std::fflush(stdout) != 0) {
+    status = ErrnoToStatus(errno, "write the output");
+  }
   if (status.ok()) return 0;
   std::fprintf(stderr, "metsctl: %s\n", std::string(status.message()).c_str());
   return absl::IsInvalidArgument(status) ? 2 : 1;
@@ -202,7 +208,8 @@ int RunMetsctl(int argc, const char* const* argv) {
   CLI::App app("metsctl shows and steers what metsd does.", "metsctl");
   app.set_version_flag("--version", absl::StrCat("metsctl ", METS_VERSION));
   app.footer(
-      "The exit status is 0 when what was asked for is done, 2 when the command "
+      "The exit status is 0 when what was asked for is done, 2 when the "
+      "command "
       "line is wrong, and 1 for all else; that of `run` is the program's.");
   app.require_subcommand(1);
   Arguments arguments;

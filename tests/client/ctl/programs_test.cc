@@ -245,6 +245,14 @@ TEST_F(ProgramsTest, WhatIsTypedWrongIsNamedWithTheWayToHelp) {
   EXPECT_THAT(Run({kMetsctl, "--help"}).out, HasSubstr("exit status"));
 }
 
+TEST_F(ProgramsTest, OutputThatCannotBeWrittenIsAFailure) {
+  StartMetsd();
+  const Result full =
+      Run({"/bin/sh", "-c", "exec \"$0\" status >/dev/full", kMetsctl});
+  EXPECT_EQ(full.exit_status, 1);
+  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+}
+
 TEST_F(ProgramsTest, AReportThatCannotBeWrittenSaysWhy) {
   const Result report = Run({kMetsctl, "report", "--out", dir_ + "/no/x.gz"});
   EXPECT_EQ(report.exit_status, 1);
