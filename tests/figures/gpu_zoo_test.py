@@ -20,7 +20,7 @@ import argparse, json, os, pathlib, sys, time
 parser = argparse.ArgumentParser()
 for name in ("model", "json", "steps", "profile-dir"):
     parser.add_argument("--" + name)
-parser.add_argument("--meet", action="store_true")
+parser.add_argument("--meet", type=int, action="append", default=[])
 parser.add_argument("--not-deterministic", action="store_true")
 args, _ = parser.parse_known_args()
 with_mets = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH" in os.environ

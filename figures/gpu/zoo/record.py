@@ -43,7 +43,7 @@ class Recording:
             lab, model, way,
             [*live.sizes(model), "--steps", recorded.LAST, "--profile",
              f"{recorded.FIRST},{recorded.LAST}", "--profile-dir", self._folder,
-             "--meet"])
+             "--meet", recorded.FIRST])
 
     def take(self):
         """Lets it go on, waits for its end, gives its figures."""
