@@ -174,6 +174,8 @@ void TurnScheduler::ChooseMode(size_t index) {
   if (wanted == device.mode) return;
   if (active < 2 || Due(device.mode_since + kShortestMode)) {
     ChangeMode(index, wanted);
+    // When the others come back, what is known of them counts at once.
+    if (active < 2) devices_[index].mode_since = absl::InfinitePast();
   }
 }
 

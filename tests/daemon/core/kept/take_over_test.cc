@@ -130,7 +130,7 @@ TEST_F(TakeOverTest, WhatOperatorsHaveSaidHolds) {
   cluster_.Step(PauseJob{"a", false, 4});
   cluster_.Step(DrainDevice{"host0", false, 5});
   cluster_.Pump();
-  EXPECT_TRUE(a_->gate.open);
+  EXPECT_FALSE(cluster_.job("a").paused);
   cluster_.SucceedCore();
   cluster_.Resume(*a_);
   cluster_.Pump();

@@ -70,6 +70,23 @@ TEST(SharingModeTest, AJobThatIsAloneIsFreeAgain) {
   EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
 }
 
+// Two that evaluate at the same time, or wait for input.
+TEST(SharingModeTest, JobsThatComeBackTogetherAreNotFreeMeanwhile) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
+  FakeJobs::Job& b = jobs.Add(Spec("b", 950, 30));
+  jobs.Run(absl::Seconds(5));
+  ASSERT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
+  a.stopped = b.stopped = true;
+  while (jobs.turns().mode(0) != SharingMode::kFree) {
+    jobs.Run(absl::Milliseconds(10));
+  }
+  a.stopped = b.stopped = false;
+  a.at = b.at = jobs.now();
+  jobs.Run(absl::Milliseconds(100));
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
+}
+
 TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
   FakeJobs jobs(SmallDevice());
   FakeJobSpec spec = Spec("a", 800, 0);
