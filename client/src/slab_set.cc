@@ -1,7 +1,6 @@
 #include "client/src/slab_set.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "common/base/check.h"
@@ -39,21 +38,21 @@ Slab::Slab(Buffer* buffer, Bytes size, Mobility mobility, Stream stream,
       number_(number),
       free_(*free) {
   debt_.stream = stream;
-  blocks_[0] = {size_, 0, Mobility::kMovable, false};
-  AddFree(0, size_);
 }
 
-Slab::Blocks::iterator Slab::Find(const void* address) {
+Slab::Block* Slab::Find(const void* address) const {
   const int64_t offset = static_cast<const char*>(address) -
                          buffer_->base.load(std::memory_order_relaxed);
-  if (offset < 0 || offset >= size_) return blocks_.end();
-  const auto it = std::prev(blocks_.upper_bound(offset));
-  return it->second.bytes == 0 ? blocks_.end() : it;
+  if (offset < 0 || offset >= size_) return nullptr;
+  const auto begins = begin_.find(offset);
+  Block* block = begins != begin_.end() ? begins->second : first_;
+  while (block->offset + block->size <= offset) block = block->after;
+  return block->use == Use::kTaken ? block : nullptr;
 }
 
-int64_t Slab::SlotOf(const void* address) {
-  const auto it = Find(address);
-  return it == blocks_.end() ? -1 : it->first;
+int64_t Slab::SlotOf(const void* address) const {
+  const Block* block = Find(address);
+  return block == nullptr ? -1 : block->offset;
 }
 
 char* Slab::AddressOf(int64_t slot) const {
@@ -72,7 +71,7 @@ void Slab::Settle(const Debt& debt) {
 }
 
 void Slab::SetMobility(int64_t slot, Mobility mobility) {
-  Block& block = blocks_.at(slot);
+  Block& block = *begin_.at(slot);
   --count_[static_cast<int>(block.mobility)];
   block.mobility = mobility;
   ++count_[static_cast<int>(mobility)];
@@ -84,13 +83,16 @@ Mobility Slab::mobility() const {
   return Mobility::kMovable;
 }
 
-void Slab::AddFree(int64_t offset, int64_t size) {
-  free_.insert({size, number_, this, offset});
+Slab::FreeBlock Slab::AsFree(Block* block) const {
+  return {block->size, number_ << 32 | block->offset / kUnit, block};
 }
 
-void Slab::RemoveFree(int64_t offset, int64_t size) {
-  free_.erase({size, number_, this, offset});
+void Slab::AddFree(Block* block) {
+  block->use = Use::kFree;
+  free_.insert(AsFree(block));
 }
+
+void Slab::RemoveFree(Block* block) { free_.erase(AsFree(block)); }
 
 SlabSet::Room SlabSet::FindRoom(Mobility mobility, uint64_t bytes,
                                 uint64_t align, Stream stream) {
@@ -98,8 +100,10 @@ SlabSet::Room SlabSet::FindRoom(Mobility mobility, uint64_t bytes,
   const Kind kind = {mobility, stream.bit};
   const auto ready = ready_.find(KeyOf(kind, size));
   if (ready != ready_.end() && !ready->second.empty()) {
-    const Room room = ready->second.back();
-    if (Aligned(room.offset, align) == room.offset) return room;
+    Block* block = ready->second.back();
+    if (Aligned(block->offset, align) == block->offset) {
+      return {block->slab, block};
+    }
   }
   const Room room = FindFree(kind, size, align);
   if (room.found() || !JoinReady(kind)) return room;
@@ -110,91 +114,120 @@ SlabSet::Room SlabSet::FindFree(const Kind& kind, int64_t size,
                                 uint64_t align) const {
   const auto free = free_.find(kind);
   if (free == free_.end()) return {};
-  for (auto it = free->second.lower_bound({size, 0, nullptr, 0});
-       it != free->second.end(); ++it) {
-    const auto& [has, number, slab, offset] = *it;
-    if (Aligned(offset, align) + size <= offset + has) return {slab, offset};
+  for (auto it = free->second.lower_bound({size}); it != free->second.end();
+       ++it) {
+    Block* block = it->block;
+    const int64_t end = block->offset + block->size;
+    if (Aligned(block->offset, align) + size <= end) return {block->slab, block};
   }
   return {};
+}
+
+SlabSet::Block* SlabSet::Insert(Slab* slab, Block* before, int64_t offset,
+                                int64_t size) {
+  if (unused_.empty()) unused_.push_back(&blocks_.emplace_back());
+  Block* block = unused_.back();
+  unused_.pop_back();
+  Block* after = before == nullptr ? nullptr : before->after;
+  *block = Block();
+  block->slab = slab;
+  block->offset = offset;
+  block->size = size;
+  block->before = before;
+  block->after = after;
+  (before == nullptr ? slab->first_ : before->after) = block;
+  if (after != nullptr) after->before = block;
+  return block;
+}
+
+void SlabSet::Drop(Block* block) {
+  if (block->before != nullptr) block->before->after = block->after;
+  if (block->after != nullptr) block->after->before = block->before;
+  block->slab = nullptr;
+  unused_.push_back(block);
 }
 
 char* SlabSet::Allocate(const Room& room, uint64_t bytes, uint64_t align,
                         Mobility mobility) {
   Slab* slab = room.slab;
-  const auto found = slab->blocks_.find(room.offset);
-  METS_CHECK(found != slab->blocks_.end()) << "slot " << room.offset;
-  const int64_t end = room.offset + found->second.size;
-  const int64_t begin = Aligned(room.offset, align);
+  Block* block = room.block;
   const int64_t size = BlockBytes(bytes, align);
-  METS_CHECK(begin + size <= end) << "a block of " << found->second.size;
-  if (found->second.ready) {
-    ready_[KeyOf(slab->kind_, size)].pop_back();
-    found->second = {size, bytes, mobility, false};
+  if (block->use == Use::kReady) {
+    block->alike->pop_back();
   } else {
-    slab->RemoveFree(room.offset, found->second.size);
-    if (begin > room.offset) {
-      found->second.size = begin - room.offset;
-      slab->AddFree(room.offset, begin - room.offset);
-      slab->blocks_[begin] = {size, bytes, mobility, false};
-    } else {
-      found->second = {size, bytes, mobility, false};
+    slab->RemoveFree(block);
+    const int64_t end = block->offset + block->size;
+    const int64_t begin = Aligned(block->offset, align);
+    METS_CHECK(begin + size <= end) << "a block of " << block->size;
+    if (begin > block->offset) {
+      block->size = begin - block->offset;
+      slab->AddFree(block);
+      block = Insert(slab, block, begin, size);
     }
+    block->size = size;
     if (begin + size < end) {
-      slab->blocks_[begin + size] = {end - begin - size, 0, Mobility::kMovable,
-                                     false};
-      slab->AddFree(begin + size, end - begin - size);
+      slab->AddFree(Insert(slab, block, begin + size, end - begin - size));
     }
+    slab->begin_[begin] = block;
+    block->alike = &ready_[KeyOf(slab->kind_, size)];
   }
+  block->use = Use::kTaken;
+  block->bytes = bytes;
+  block->mobility = mobility;
   ++slab->count_[static_cast<int>(mobility)];
   ++slab->used_;
   used_bytes_ += size;
-  return slab->AddressOf(begin);
+  return slab->AddressOf(block->offset);
 }
 
 uint64_t SlabSet::Free(Slab* slab, const void* address, StreamMask used_on) {
-  const auto it = slab->Find(address);
-  if (it == slab->blocks_.end()) return 0;
-  Slab::Block& block = it->second;
-  --slab->count_[static_cast<int>(block.mobility)];
+  Block* block = slab->Find(address);
+  if (block == nullptr) return 0;
+  --slab->count_[static_cast<int>(block->mobility)];
   --slab->used_;
-  used_bytes_ -= block.size;
+  used_bytes_ -= block->size;
   slab->Owe(used_on);
-  block.ready = true;
-  ready_[KeyOf(slab->kind_, block.size)].push_back({slab, it->first});
-  return std::exchange(block.bytes, 0);
+  block->use = Use::kReady;
+  block->place = block->alike->size();
+  block->alike->push_back(block);
+  return block->bytes;
 }
 
-void SlabSet::Join(Slab* slab, int64_t offset) {
-  const auto free = [](const Slab::Block& block) {
-    return block.bytes == 0 && !block.ready;
+void SlabSet::Join(Block* block) {
+  Slab* slab = block->slab;
+  const auto take = [&](Block* other) {
+    if (other->use == Use::kFree) slab->RemoveFree(other);
+    block->size += other->size;
+    Drop(other);
   };
-  Slab::Blocks& blocks = slab->blocks_;
-  auto it = blocks.find(offset);
-  it->second.ready = false;
-  auto next = std::next(it);
-  if (next != blocks.end() && free(next->second)) {
-    slab->RemoveFree(next->first, next->second.size);
-    it->second.size += next->second.size;
-    it = std::prev(blocks.erase(next));
+  const auto is_free = [](const Block* other) {
+    return other != nullptr && other->use < Use::kReady;
+  };
+  while (is_free(block->after)) take(block->after);
+  while (is_free(block->before)) {
+    block->offset = block->before->offset;
+    if (block->before == slab->first_) slab->first_ = block;
+    take(block->before);
   }
-  if (it != blocks.begin() && free(std::prev(it)->second)) {
-    const int64_t size = it->second.size;
-    it = std::prev(blocks.erase(it));
-    slab->RemoveFree(it->first, it->second.size);
-    it->second.size += size;
-  }
-  slab->AddFree(it->first, it->second.size);
+  slab->AddFree(block);
 }
 
 bool SlabSet::JoinReady(const Kind& kind) {
-  std::vector<Room> all;
-  for (auto& [key, rooms] : ready_) {
+  std::vector<Block*> all;
+  for (auto& [key, ready] : ready_) {
     const auto& [mobility, stream, size] = key;
     if (Kind(mobility, stream) != kind) continue;
-    all.insert(all.end(), rooms.begin(), rooms.end());
-    rooms.clear();
+    for (Block* block : ready) {
+      block->use = Use::kLoose;
+      block->slab->begin_.erase(block->offset);
+      all.push_back(block);
+    }
+    ready.clear();
   }
-  for (const Room& room : all) Join(room.slab, room.offset);
+  for (Block* block : all) {
+    // Otherwise it has become part of another.
+    if (block->slab != nullptr && block->use == Use::kLoose) Join(block);
+  }
   return !all.empty();
 }
 
@@ -212,13 +245,23 @@ SlabSet::Room SlabSet::Add(Buffer* buffer, Bytes size, Mobility mobility,
                                       &free_[{mobility, stream.bit}]));
   Slab* raw = slab.get();
   slabs_.emplace(raw, std::move(slab));
-  return {raw, 0};
+  Block* all = Insert(raw, nullptr, 0, size.count());
+  raw->AddFree(all);
+  return {raw, all};
 }
 
 void SlabSet::Remove(Slab* slab) {
   METS_CHECK(slab->empty());
-  JoinReady(slab->kind_);
-  slab->RemoveFree(0, slab->size_);
+  for (Block* block = slab->first_; block != nullptr;) {
+    if (block->use == Use::kFree) {
+      slab->RemoveFree(block);
+    } else {
+      Block* const last = block->alike->back();
+      block->alike->pop_back();
+      if (last != block) (*block->alike)[last->place = block->place] = last;
+    }
+    Drop(std::exchange(block, block->after));
+  }
   slabs_.erase(slab);
 }
 
@@ -227,7 +270,7 @@ bool SlabSet::HasOther(Slab* slab) const {
   return free != free_.end() &&
          std::any_of(free->second.begin(), free->second.end(),
                      [slab](const auto& block) {
-                       return std::get<Slab*>(block) != slab;
+                       return block.block->slab != slab;
                      });
 }
 

@@ -3,15 +3,16 @@
 #define METS_CLIENT_SRC_SLAB_SET_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "client/src/buffer.h"
 #include "common/base/bytes.h"
 
@@ -29,10 +30,10 @@ class Slab {
   bool empty() const { return used_ == 0; }
 
   // The slot that `address` points into, or -1 when nothing is allocated there.
-  int64_t SlotOf(const void* address);
+  int64_t SlotOf(const void* address) const;
   char* AddressOf(int64_t slot) const;
-  uint64_t BytesOf(int64_t slot) const { return blocks_.at(slot).bytes; }
-  Mobility MobilityOf(int64_t slot) const { return blocks_.at(slot).mobility; }
+  uint64_t BytesOf(int64_t slot) const { return begin_.at(slot)->bytes; }
+  Mobility MobilityOf(int64_t slot) const { return begin_.at(slot)->mobility; }
   void SetMobility(int64_t slot, Mobility mobility);
   // The least mobile of its allocations decides.
   Mobility mobility() const;
@@ -52,27 +53,44 @@ class Slab {
   friend class SlabSet;
   // Slabs of one kind serve the same allocations.
   using Kind = std::pair<Mobility, StreamMask>;
-  struct Block {
-    int64_t size = 0;
-    uint64_t bytes = 0;  // Asked for; 0: free.
-    Mobility mobility = Mobility::kMovable;
-    bool ready =
-        false;  // See SlabSet. Of the others that are free, no two meet.
+  enum class Use {
+    kFree,   // It is in free_.
+    kLoose,  // Free, until it has become one with its free neighbours.
+    kReady,  // See SlabSet.
+    kTaken,
   };
-  using Blocks = absl::btree_map<int64_t, Block>;  // By offset; they fill it.
-  // Size, the slab's number and itself, offset.
-  using FreeBlock = std::tuple<int64_t, uint64_t, Slab*, int64_t>;
+  // A part of the slab, between its neighbours.
+  struct Block {
+    Slab* slab = nullptr;
+    int64_t offset = 0, size = 0;
+    uint64_t bytes = 0;  // Asked for, while it is taken.
+    Mobility mobility = Mobility::kMovable;
+    Use use = Use::kFree;
+    Block *before = nullptr, *after = nullptr;
+    std::vector<Block*>* alike = nullptr;  // The ready ones of its size...
+    size_t place = 0;                      // ...and where among them it is.
+  };
+  struct FreeBlock {
+    int64_t size = 0;
+    uint64_t place = 0;  // The slab's number and the offset.
+    Block* block = nullptr;
+
+    friend bool operator<(const FreeBlock& a, const FreeBlock& b) {
+      return a.size != b.size ? a.size < b.size : a.place < b.place;
+    }
+  };
   using FreeBlocks = absl::btree_set<FreeBlock>;
 
   Slab(Buffer* buffer, Bytes size, Mobility mobility, Stream stream,
        uint64_t number, FreeBlocks* free);
 
-  // The allocation that `address` points into; end() when there is none.
-  Blocks::iterator Find(const void* address);
+  // The allocation that `address` points into; null when there is none.
+  Block* Find(const void* address) const;
   void Owe(StreamMask used_on);
+  FreeBlock AsFree(Block* block) const;
   // To and from the free blocks of its kind.
-  void AddFree(int64_t offset, int64_t size);
-  void RemoveFree(int64_t offset, int64_t size);
+  void AddFree(Block* block);
+  void RemoveFree(Block* block);
 
   Buffer* const buffer_;
   const int64_t size_;
@@ -81,7 +99,9 @@ class Slab {
   FreeBlocks& free_;
   Debt debt_;
   uint32_t used_ = 0;
-  Blocks blocks_;
+  Block* first_ = nullptr;
+  // Those that are taken or ready, by offset.
+  absl::flat_hash_map<int64_t, Block*> begin_;
   uint32_t count_[3] = {0, 0, 0};  // Allocations by mobility.
 };
 
@@ -98,7 +118,7 @@ class SlabSet {
   // A free block that is large enough.
   struct Room {
     Slab* slab = nullptr;
-    int64_t offset = 0;
+    Slab::Block* block = nullptr;
 
     bool found() const { return slab != nullptr; }
   };
@@ -126,21 +146,30 @@ class SlabSet {
 
  private:
   using Kind = Slab::Kind;
+  using Block = Slab::Block;
+  using Use = Slab::Use;
   using ReadyKey = std::tuple<Mobility, StreamMask, int64_t>;
 
   static ReadyKey KeyOf(const Kind& kind, int64_t size) {
     return {kind.first, kind.second, size};
   }
   Room FindFree(const Kind& kind, int64_t size, uint64_t align) const;
-  static void Join(Slab* slab, int64_t offset);
+  // A new block behind `before` (null: the slab's first).
+  Block* Insert(Slab* slab, Block* before, int64_t offset, int64_t size);
+  void Drop(Block* block);
+  // Takes the block's free neighbours in; false when one before it has done
+  // that with this.
+  void Join(Block* block);
   // No block of the kind is ready any more; false when none was.
   bool JoinReady(const Kind& kind);
 
   const Bytes granularity_;
+  std::deque<Block> blocks_;     // Of all slabs...
+  std::vector<Block*> unused_;  // ...and of none.
   std::map<Slab*, std::unique_ptr<Slab>> slabs_;
   uint64_t last_number_ = 0;
   std::map<Kind, Slab::FreeBlocks> free_;
-  absl::flat_hash_map<ReadyKey, std::vector<Room>> ready_;  // With the size.
+  absl::node_hash_map<ReadyKey, std::vector<Block*>> ready_;  // With the size.
   int64_t used_bytes_ = 0;  // Of all blocks that are not free.
 };
 

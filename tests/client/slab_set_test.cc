@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace mets::client {
@@ -128,6 +129,20 @@ TEST_F(SlabSetTest, AnEmptySlabGoesWhenAnotherHasRoom) {
   EXPECT_FALSE(slabs_.HasOther(first));
   EXPECT_NE(Allocate(4 * kMiB), nullptr);
   EXPECT_EQ(Allocate(64), nullptr);
+}
+
+TEST_F(SlabSetTest, WhatWasReadyInASlabGoesWithIt) {
+  std::vector<char*> all;
+  Slab* const first = Add().slab;
+  for (int i = 0; i < 4; ++i) all.push_back(Allocate(kMiB));
+  Slab* const second = Add().slab;
+  for (int i = 0; i < 4; ++i) all.push_back(Allocate(kMiB));
+  for (int i : {0, 4, 1, 5, 6, 2, 7, 3}) Free(i < 4 ? first : second, all[i]);
+  slabs_.Remove(second);
+  std::set<char*> again;
+  for (int i = 0; i < 4; ++i) again.insert(Allocate(kMiB));
+  EXPECT_EQ(again, std::set<char*>(all.begin(), all.begin() + 4));
+  EXPECT_EQ(Allocate(kMiB), nullptr);
 }
 
 TEST_F(SlabSetTest, KindsDoNotShareSlabs) {
