@@ -298,6 +298,7 @@ void RequestServer::Wait(size_t index, Request& request, bool tight) {
   Session& session = *state_.sessions.Find(request.session);
   if (!request.noted && state_.now - request.arrived >= kLongWait) {
     request.noted = true;
+    state_.turns_stir = true;
     NoteRequest(state_, EventKind::kWaits, *session.job, index, request,
                 Explain(state_, index, request, *session.job).why);
   }

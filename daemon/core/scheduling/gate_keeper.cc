@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "daemon/core/chunks/lending.h"
 #include "daemon/core/events/notes.h"
 #include "daemon/core/scheduling/quantum_room.h"
@@ -11,19 +12,25 @@
 namespace mets::core {
 namespace {
 
-absl::Duration WaitedOf(const State& state, const Session& session,
-                        size_t index) {
-  absl::Duration waited = session.holdings[index].totals.restore_stall +
-                          session.job->devices[index].wait_times.sum();
+// What a session's requests that have no answer yet mean.
+struct Waiting {
+  absl::Duration time;
+  Bytes for_long;  // What has been waited for longer than hand-overs take.
+};
+
+absl::flat_hash_map<SessionId, Waiting> WaitingOf(const State& state,
+                                                  size_t index) {
+  absl::flat_hash_map<SessionId, Waiting> all;
   for (const auto& [number, request] : state.devices[index].queue.all()) {
-    if (request.session == session.id && request.waited && !request.no_wait) {
-      waited += state.now - request.arrived;
-    }
+    if (!request.waited || request.no_wait) continue;
+    Waiting& waiting = all[request.session];
+    waiting.time += state.now - request.arrived;
+    if (request.noted) waiting.for_long += request.total;
   }
-  return waited;
+  return all;
 }
 
-TurnFacts FactsOf(const State& state, const Session& session, size_t index) {
+TurnFacts FactsOf(const Session& session, size_t index) {
   const Holding& holding = session.holdings[index];
   TurnFacts facts;
   facts.session = session.id;
@@ -37,7 +44,8 @@ TurnFacts FactsOf(const State& state, const Session& session, size_t index) {
   facts.resident = holding.own() - holding.cached;
   facts.swapped = holding.buffers.swapped();
   facts.moved = holding.totals.evicted + holding.totals.restored;
-  facts.waited = WaitedOf(state, session, index);
+  facts.waited = holding.totals.restore_stall +
+                 session.job->devices[index].wait_times.sum();
   facts.last_active = session.job->last_active;
   facts.paused = session.job->paused;
   return facts;
@@ -66,11 +74,25 @@ void GateKeeper::OnEnded(const TurnEnded& input) {
 void GateKeeper::TellFacts() {
   std::vector<TurnFacts> facts;
   for (size_t i = 0; i < state_.devices.size(); ++i) {
+    const auto waiting = WaitingOf(state_, i);
     for (const auto& [id, session] : state_.sessions.all()) {
-      if (session.connected() && !session.awaits_snapshot &&
-          session.holdings[i].attached) {
-        facts.push_back(FactsOf(state_, session, i));
+      if (!session.connected() || session.awaits_snapshot ||
+          !session.holdings[i].attached) {
+        continue;
       }
+      TurnFacts& last = facts.emplace_back(FactsOf(session, i));
+      const auto waits = waiting.find(id);
+      if (waits == waiting.end()) continue;
+      last.waited += waits->second.time;
+      const Bytes wanted = waits->second.for_long;
+      // At its limit it waits for itself.
+      if (wanted.is_zero() ||
+          (!last.limit.is_zero() && last.resident + wanted > last.limit)) {
+        continue;
+      }
+      last.starves = true;
+      last.resident += wanted;
+      last.last_active = state_.now;
     }
     state_.turns.SetShared(i, state_.devices[i].shares.bytes());
   }

@@ -15,14 +15,13 @@ void ThrashMeter::Look(absl::Time now,
       if (bytes <= Bytes()) continue;
       sum += bytes;
       ++movers;
-      waiters += now_spent.waited - before->second.waited >=
-                 kShare * (now - since_);
+      waiters +=
+          now_spent.waited - before->second.waited >= kShare * (now - since_);
     }
     const double seconds = static_cast<double>(sum.count()) / bus_;
-    const bool bad =
-        waiters >= 2 ||
-        (movers >= 2 &&
-         seconds >= kShare * absl::ToDoubleSeconds(now - since_));
+    const bool bad = waiters >= 2 ||
+                     (movers >= 2 &&
+                      seconds >= kShare * absl::ToDoubleSeconds(now - since_));
     bad_windows_ = bad ? bad_windows_ + 1 : 0;
   }
   since_ = now;

@@ -11,12 +11,12 @@
 namespace mets::core {
 
 // Looks at windows of half a second. A window is bad when at least two jobs
-// moved, and either moving took a tenth of it (bytes ÷ bus speed) or two of them
-// waited for memory and copies for a tenth of it: where swap space is still
-// being made, copies wait for that. A tenth, because jobs that wait for a tenth
-// of their time lose five times what quanta may cost them (2 %), and because
-// what a start or a change of phase moves stays below it or ends soon: two bad
-// windows in a row are thrash.
+// moved, and either moving took a tenth of it (bytes ÷ bus speed) or two of
+// them waited for memory and copies for a tenth of it: where swap space is
+// still being made, copies wait for that. A tenth, because jobs that wait for a
+// tenth of their time lose five times what quanta may cost them (2 %), and
+// because what a start or a change of phase moves stays below it or ends soon:
+// two bad windows in a row are thrash.
 //
 // Moves of one job alone are its own plan, and no thrash. Not thread-safe.
 class ThrashMeter {

@@ -25,11 +25,12 @@ struct TurnFacts {
   bool gated = false;  // Its program announces no ops.
   bool asked = false;  // It has, for memory.
   Bytes limit;         // Of the job, on each device; zero: none.
-  Bytes resident;      // Without what it caches.
+  Bytes resident;      // Without what it caches; with what `starves` is about.
   Bytes swapped;
   Bytes moved;          // Evicted and restored, ever.
   absl::Duration waited;  // For memory and for what is swapped, ever.
-  bool paused = false;  // Its job is.
+  bool paused = false;   // Its job is.
+  bool starves = false;  // An op of it has waited for memory for long.
   absl::Time last_active = absl::InfinitePast();
 };
 

@@ -64,6 +64,7 @@ void TurnScheduler::Join(const TurnFacts& facts) {
   TurnMember& member = part.members[facts.session];
   member.facts = facts;
   member.NoteLive(now_);
+  if (facts.starves && !facts.gated) Starve(party, member);
   const bool was_paused = party.paused;
   if (facts.paused != was_paused) SetPaused(facts.job, party, facts.paused);
   if (!joins || (facts.paused && !was_paused)) return;
@@ -75,6 +76,15 @@ void TurnScheduler::Join(const TurnFacts& facts) {
              !OpenLate(party, facts.device, member)) {
     Send(member, false, GateMoment::kNow, absl::ZeroDuration());
   }
+}
+
+void TurnScheduler::Starve(TurnParty& party, TurnMember& member) {
+  if (party.phase != Phase::kClosing && party.phase != Phase::kClosed) return;
+  if (!std::exchange(member.wants, true)) party.last_word = now_;
+  if (!std::exchange(party.wants, true)) party.wanted = now_;
+  if (party.phase == Phase::kClosed) return;
+  member.ended = true;
+  EndIfAllHave(party);
 }
 
 void TurnScheduler::SetPaused(const JobKey& job, TurnParty& party,

@@ -179,6 +179,10 @@ class TurnScheduler {
   TurnMember* FindMember(SessionId session, const std::string& device,
                          TurnParty** party, size_t* index);
   void Join(const TurnFacts& facts);
+  // What runs of it waits for what those use who compute: its own turn, which
+  // is to end, has ended, and it waits for the next. Not for a gated one: what
+  // that holds stays until its section ends.
+  void Starve(TurnParty& party, TurnMember& member);
   // Those of whom leaves(device, session) says so.
   template <typename Leaves>
   void Leave(Leaves leaves);

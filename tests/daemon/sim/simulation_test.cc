@@ -176,6 +176,30 @@ TEST(SimulationTest, CopiesForALowerPriorityCostTheHigherOneItsBoundAtMost) {
   EXPECT_TRUE(paced->jobs[1].done);
 }
 
+// Each op uses the whole of the job's memory, the next begins at once, and no
+// step is known.
+TEST(SimulationTest, WhoNeverLetsGoOfItsMemorySharesItAllTheSame) {
+  using steps::AccessKind;
+  JobProgram program;
+  program.name = "busy";
+  program.buffers = {MiB(8)};
+  program.peak = MiB(8);
+  for (int i = 0; i < 120'000; ++i) {
+    JobOp op;
+    op.busy = 1e-3;
+    op.accesses = {{0, i == 0 ? AccessKind::kNew : AccessKind::kRead}};
+    program.ops.push_back(op);
+    program.seconds += op.busy;
+  }
+  const auto result =
+      Simulate({{&program}, {&program, 3}}, OptionsWith(MiB(10)));
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const JobResult& job : result->jobs) {
+    EXPECT_GT(Seconds(job), 1.7 * program.seconds);
+    EXPECT_LT(job.wait, 30);
+  }
+}
+
 TEST(SimulationTest, AnOpLargerThanTheDeviceIsSaidWithTheJob) {
   const JobProgram program = TrainingProgram(2, 1e-3);
   const auto result = Simulate({{&program}}, OptionsWith(MiB(20)));
