@@ -226,10 +226,9 @@ absl::Status Admission::Ask(absl::Time deadline, absl::Time until,
                                    : WaitMode::kToken;
   // That the daemon spares what is named.
   device_.ReportChanges(ReportScope::kAll);
-  METS_ASSIGN_OR_RETURN(
-      Grant grant,
-      device_.uplink_.Acquire(device_, ranges, deadline,
-                              {mode, op_->number, until}));
+  METS_ASSIGN_OR_RETURN(Grant grant,
+                        device_.uplink_.Acquire(device_, ranges, deadline,
+                                                {mode, op_->number, until}));
   if (grant.overdraft) op_->AddToken(grant.generation);
   for (size_t i = 0; i < grant.ranges.size(); ++i) {
     granted_.push_back({ranges[i], std::move(grant.ranges[i])});
@@ -283,7 +282,8 @@ absl::Status Admission::BeginAgain(Device& device, Op* op, Bytes more,
   admission.holds_pins_ = op->number != op->id;  // Those of an outer op.
   admission.AddNew(more);
   for (const Buffer* range : op->ranges) admission.AddNew(range->range_size());
-  for (const ReservedChunks& chunks : op->chunks) admission.AddNew(chunks.range);
+  for (const ReservedChunks& chunks : op->chunks)
+    admission.AddNew(chunks.range);
   std::vector<Op::Pin> pins, stay;
   for (size_t i = 0; i < op->pin_count; ++i) pins.push_back(op->pin(i));
   op->ClearPins();

@@ -238,11 +238,10 @@ absl::StatusOr<bool> Device::AcquireOne(Bytes size, absl::Time deadline, Op* op,
   }
   // It waits with pinned buffers: only one op at a time may. What a section
   // uses is not known.
-  const absl::Time until = op->section ? absl::InfiniteFuture()
-                                       : SteadyNow() + Admission::kKeepFor;
-  absl::StatusOr<Grant> grant =
-      uplink_.Acquire(*this, {size}, deadline,
-                      {WaitMode::kPinned, op->number, until});
+  const absl::Time until =
+      op->section ? absl::InfiniteFuture() : SteadyNow() + Admission::kKeepFor;
+  absl::StatusOr<Grant> grant = uplink_.Acquire(
+      *this, {size}, deadline, {WaitMode::kPinned, op->number, until});
   if (grant.ok()) return take(*std::move(grant));
   if (!absl::IsResourceExhausted(grant.status()) || SteadyNow() < until ||
       SteadyNow() >= deadline) {

@@ -30,9 +30,8 @@ void Device::WatchBegin(const char* name, const mets_access* accesses,
   if (touches.empty()) return;
   if (!step_watch_.on()) StartWatch();
   const uint64_t kind = name == nullptr ? 0 : steps::KindOf(name);
-  const bool begins =
-      step_watch_.Begin(JobTime(), kind, touches.data(), touches.size(),
-                        tight(), op);
+  const bool begins = step_watch_.Begin(JobTime(), kind, touches.data(),
+                                        touches.size(), tight(), op);
   if (begins && !hinted_.load(std::memory_order_relaxed)) EndStep();
 }
 

@@ -118,7 +118,8 @@ SlabSet::Room SlabSet::FindFree(const Kind& kind, int64_t size,
        ++it) {
     Block* block = it->block;
     const int64_t end = block->offset + block->size;
-    if (Aligned(block->offset, align) + size <= end) return {block->slab, block};
+    if (Aligned(block->offset, align) + size <= end)
+      return {block->slab, block};
   }
   return {};
 }
@@ -268,10 +269,9 @@ void SlabSet::Remove(Slab* slab) {
 bool SlabSet::HasOther(Slab* slab) const {
   const auto free = free_.find(slab->kind_);
   return free != free_.end() &&
-         std::any_of(free->second.begin(), free->second.end(),
-                     [slab](const auto& block) {
-                       return block.block->slab != slab;
-                     });
+         std::any_of(
+             free->second.begin(), free->second.end(),
+             [slab](const auto& block) { return block.block->slab != slab; });
 }
 
 }  // namespace mets::client

@@ -164,7 +164,7 @@ class SlabSet {
   bool JoinReady(const Kind& kind);
 
   const Bytes granularity_;
-  std::deque<Block> blocks_;     // Of all slabs...
+  std::deque<Block> blocks_;    // Of all slabs...
   std::vector<Block*> unused_;  // ...and of none.
   std::map<Slab*, std::unique_ptr<Slab>> slabs_;
   uint64_t last_number_ = 0;

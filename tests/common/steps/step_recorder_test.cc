@@ -198,8 +198,8 @@ TEST(StepRecorderTest, EachOpsLeastTimeOfWorkCounts) {
     EXPECT_EQ(CountTimed(job.recorder, i + 10, /*again=*/false), 0);
     Finish(&job);
   }
-  EXPECT_NEAR(timed,
-              (StepRecorder::kTimings - 1) * kOps / StepRecorder::kParts, 1);
+  EXPECT_NEAR(timed, (StepRecorder::kTimings - 1) * kOps / StepRecorder::kParts,
+              1);
   const StepProgram& program = *job.recorder.program();
   EXPECT_EQ(program.duration, 3 * absl::Milliseconds(kOps - 1));
   EXPECT_EQ(program.ops[8].start, absl::Milliseconds(21));
