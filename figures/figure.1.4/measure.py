@@ -1,10 +1,11 @@
-"""Runs pairs of trainings live and simulates them; writes data/moved.csv.
+"""Records trainings; runs pairs of them live and simulates them.
 
-    measure.py BUILD
+    measure.py BUILD [--train]
 
-Each training is recorded alone (data/MODEL.csv.xz). Then each pair trains at
-the same time under a metsd whose pool is a part of the sum of their peaks, with
-plans and without, and mets-sim replays the two recordings with the same pool.
+Each training is recorded alone (data/MODEL.csv.xz). With --train, each pair then
+trains at the same time under a metsd whose pool is a part of the sum of their
+peaks, with plans and without, and mets-sim replays the two recordings with the
+same pool (data/moved.csv).
 
 How many quanta there are, and so how many bytes move, follows from how long ops
 take; those of a pair take longer than they were recorded with, for both use
@@ -133,14 +134,9 @@ def measure(build, pair, plans, run):
                round(report["total_seconds"], 3)]
 
 
-def main():
-    build = sys.argv[1]
-    data = HERE / "data"
-    data.mkdir(exist_ok=True)
-    for model in MODELS:
-        record(build, model)
-        print(f"recorded {model}", flush=True)
-    with open(data / "moved.csv", "w", newline="", encoding="utf-8") as file:
+def train(build, path):
+    """Writes the rows of all pairs."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(FIELDS)
         for pair in PAIRS:
@@ -149,8 +145,19 @@ def main():
                     writer.writerows(measure(build, pair, plans, run))
                     file.flush()
             print(*pair, flush=True)
-    common.write_meta(data / "meta.json", "reproduce.sh --measure",
-                      steps=STEPS)
+
+
+def main():
+    build = sys.argv[1]
+    data = HERE / "data"
+    data.mkdir(exist_ok=True)
+    for model in MODELS:
+        record(build, model)
+        print(f"recorded {model}", flush=True)
+    if "--train" in sys.argv:
+        train(build, data / "moved.csv")
+        common.write_meta(data / "meta.json", "reproduce.sh --train",
+                          steps=STEPS)
 
 
 if __name__ == "__main__":
