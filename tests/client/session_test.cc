@@ -183,6 +183,24 @@ TEST(SessionTest, OpsThatWaitForEachOthersBuffersEnd) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
 }
 
+TEST(SessionTest, AnOpThatGetsNoMoreHasWhatItHad) {
+  MetsdProcess metsd("64MiB");
+  Job job(metsd, "job", absl::Seconds(1));
+  char* const input = job.Make(MiB(40), 7);
+  Op* op = nullptr;
+  const mets_access access = {input, 0, METS_WRITE};
+  METS_CHECK_OK(job.device().BeginOp(&access, 1, METS_UNKNOWN, &op));
+  const absl::Status more = job.TryAlloc(MiB(32)).status();
+  EXPECT_TRUE(absl::IsOutOfRange(more)) << more;
+  EXPECT_THAT(more.message(), HasSubstr("72 MiB"));
+  EXPECT_EQ(job.Stats().pinned_bytes, uint64_t{40} << 20);
+  EXPECT_EQ(input[0], 7);
+  EXPECT_EQ(input[MiB(40).count() - 1], 7);
+  METS_CHECK_OK(job.TryAlloc(MiB(20)));
+  job.device().EndOp(op);
+  EXPECT_EQ(job.Stats().pinned_bytes, 0u);
+}
+
 TEST(SessionTest, WhoComesToATightDeviceKnows) {
   MetsdProcess metsd("64MiB");
   Job a(metsd, "a");
