@@ -20,15 +20,19 @@ absl::Status Admission::Add(const mets_access& access) {
       buffer->word.phase() == Phase::kFree) {
     return absl::InvalidArgumentError("an address is in no live buffer");
   }
-  const bool write = access.kind != METS_READ;
+  TargetOf(buffer, access.address).write |= access.kind != METS_READ;
+  return absl::OkStatus();
+}
+
+Admission::Target& Admission::TargetOf(Buffer* buffer, const void* address) {
   for (Target& target : targets_) {
-    if (target.buffer != buffer) continue;
-    target.write |= write;
-    return absl::OkStatus();
+    if (target.buffer == buffer) return target;
   }
   buffer->wanted.fetch_add(1, std::memory_order_relaxed);
-  targets_.push_back({buffer, access.address, write, false, {}});
-  return absl::OkStatus();
+  Target& target = targets_.emplace_back();
+  target.buffer = buffer;
+  target.address = address;
+  return target;
 }
 
 void Admission::AddNew(Bytes bytes) {
@@ -270,7 +274,7 @@ void Admission::Finish() {
   ReturnUnused();
   op_->reserved = !op_->ranges.empty() || !op_->chunks.empty();
   for (Target& target : targets_) {
-    op_->AddPin(target.buffer, false);
+    op_->AddPin(target.buffer, target.allocated);
     if (target.write) target.buffer->MarkDirty();
   }
 }
@@ -282,33 +286,32 @@ absl::Status Admission::BeginAgain(Device& device, Op* op, Bytes more,
   admission.holds_pins_ = op->number != op->id;  // Those of an outer op.
   admission.AddNew(more);
   for (const Buffer* range : op->ranges) admission.AddNew(range->range_size());
-  for (const ReservedChunks& chunks : op->chunks)
+  for (const ReservedChunks& chunks : op->chunks) {
     admission.AddNew(chunks.range);
-  std::vector<Op::Pin> pins, stay;
-  for (size_t i = 0; i < op->pin_count; ++i) pins.push_back(op->pin(i));
+  }
+  std::vector<Op::Pin> lets_go, stay;
+  for (size_t i = 0; i < op->pin_count; ++i) {
+    const Op::Pin& pin = op->pin(i);
+    // What is freed is used until the op's end, and who freed it does not see
+    // that.
+    (pin.buffer->word.freed() ? stay : lets_go).push_back(pin);
+  }
   op->ClearPins();
-  for (const Op::Pin& pin : pins) {
-    const char* base = pin.buffer->base.load(std::memory_order_relaxed);
-    // It is used until the op's end, and who freed it does not see that.
-    const bool freed = !admission.Add({base, 0, METS_WRITE}).ok();
-    if (freed) stay.push_back(pin);
-    if (!freed) op->AddPin(pin.buffer, false);
+  for (const Op::Pin& pin : lets_go) {
+    Target& target = admission.TargetOf(
+        pin.buffer, pin.buffer->base.load(std::memory_order_relaxed));
+    target.write = true;
+    target.allocated |= pin.allocated;
+    op->AddPin(pin.buffer, false);
   }
   device.UnpinAll(op, op->stream.bit);
   for (const Op::Pin& pin : stay) op->AddPin(pin.buffer, pin.allocated);
   admission.LetGo();  // Of what is reserved, too.
-  absl::Status status = admission.Run(deadline);
-  if (!status.ok()) {
-    admission.new_ranges_.clear();
-    const absl::Status back = admission.Run(absl::InfiniteFuture());
-    if (!back.ok()) status = back;
-  }
-  for (size_t i = 0; i < op->pin_count; ++i) {
-    for (const Op::Pin& pin : pins) {
-      if (pin.buffer == op->pin(i).buffer) op->pin(i).allocated = pin.allocated;
-    }
-  }
-  return status;
+  const absl::Status status = admission.Run(deadline);
+  if (status.ok()) return status;
+  admission.new_ranges_.clear();
+  const absl::Status back = admission.Run(absl::InfiniteFuture());
+  return back.ok() ? status : back;
 }
 
 absl::Status Admission::BringBack(Device& device, Buffer* buffer,

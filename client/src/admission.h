@@ -62,13 +62,16 @@ class Admission {
  private:
   static constexpr int kPatience = 2;
   struct Target {
-    Buffer* buffer;
-    const void* address;
-    bool write;
+    Buffer* buffer = nullptr;
+    const void* address = nullptr;
+    bool write = false;
+    bool allocated = false;  // By the op itself.
     bool pinned = false;
     ChunkSet chunks;  // To restore it with.
   };
 
+  // The buffer's, a new one where there is none.
+  Target& TargetOf(Buffer* buffer, const void* address);
   // While it waits, it keeps what it has.
   bool keeps() const { return op_->tokens > 0 && !let_go_; }
   // A buffer of the op is not resident, or just coming back.

@@ -152,7 +152,8 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
   ChunkSet chunks;
   Buffer* buffer = nullptr;
   absl::Time deadline = absl::InfinitePast();  // Until it has to wait.
-  for (bool found = false; !found;) {
+  for (;;) {
+    bool found = false;
     {
       absl::MutexLock lock(&mutex_);
       buffer = TakeMapped(size, stream, op);
@@ -178,6 +179,7 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
       deadline = DeadlineAfter(deadline_ms, options_.wait);
     }
     METS_ASSIGN_OR_RETURN(found, AcquireOne(size, deadline, op, &chunks));
+    if (found) break;
   }
   METS_ASSIGN_OR_RETURN(buffer, MapNew(TotalSize(chunks), chunks));
   PassTo(stream, buffer);
