@@ -30,7 +30,8 @@ absl::flat_hash_map<SessionId, Waiting> WaitingOf(const State& state,
   return all;
 }
 
-TurnFacts FactsOf(const Session& session, size_t index) {
+TurnFacts FactsOf(absl::Time now, const Session& session, size_t index,
+                  const Waiting& waiting) {
   const Holding& holding = session.holdings[index];
   TurnFacts facts;
   facts.session = session.id;
@@ -45,9 +46,18 @@ TurnFacts FactsOf(const Session& session, size_t index) {
   facts.swapped = holding.buffers.swapped();
   facts.moved = holding.totals.evicted + holding.totals.restored;
   facts.waited = holding.totals.restore_stall +
-                 session.job->devices[index].wait_times.sum();
+                 session.job->devices[index].wait_times.sum() + waiting.time;
   facts.last_active = session.job->last_active;
   facts.paused = session.job->paused;
+  const Bytes wanted = facts.resident + waiting.for_long;
+  // At its limit it waits for itself.
+  if (waiting.for_long.is_zero() ||
+      (!facts.limit.is_zero() && wanted > facts.limit)) {
+    return facts;
+  }
+  facts.starves = true;
+  facts.resident = wanted;
+  facts.last_active = now;
   return facts;
 }
 
@@ -74,25 +84,12 @@ void GateKeeper::OnEnded(const TurnEnded& input) {
 void GateKeeper::TellFacts() {
   std::vector<TurnFacts> facts;
   for (size_t i = 0; i < state_.devices.size(); ++i) {
-    const auto waiting = WaitingOf(state_, i);
+    auto waiting = WaitingOf(state_, i);
     for (const auto& [id, session] : state_.sessions.all()) {
-      if (!session.connected() || session.awaits_snapshot ||
-          !session.holdings[i].attached) {
-        continue;
+      if (session.connected() && !session.awaits_snapshot &&
+          session.holdings[i].attached) {
+        facts.push_back(FactsOf(state_.now, session, i, waiting[id]));
       }
-      TurnFacts& last = facts.emplace_back(FactsOf(session, i));
-      const auto waits = waiting.find(id);
-      if (waits == waiting.end()) continue;
-      last.waited += waits->second.time;
-      const Bytes wanted = waits->second.for_long;
-      // At its limit it waits for itself.
-      if (wanted.is_zero() ||
-          (!last.limit.is_zero() && last.resident + wanted > last.limit)) {
-        continue;
-      }
-      last.starves = true;
-      last.resident += wanted;
-      last.last_active = state_.now;
     }
     state_.turns.SetShared(i, state_.devices[i].shares.bytes());
   }

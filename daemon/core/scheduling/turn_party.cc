@@ -50,7 +50,9 @@ bool TurnPart::gated() const {
                      [](const auto& m) { return m.second.facts.gated; });
 }
 
-Bytes TurnPart::live() const { return Sum(*this, std::mem_fn(&TurnMember::live)); }
+Bytes TurnPart::live() const {
+  return Sum(*this, std::mem_fn(&TurnMember::live));
+}
 
 Bytes TurnPart::resident() const {
   return Sum(*this, [](const TurnMember& m) { return m.facts.resident; });

@@ -27,10 +27,10 @@ struct TurnFacts {
   Bytes limit;         // Of the job, on each device; zero: none.
   Bytes resident;      // Without what it caches; with what `starves` is about.
   Bytes swapped;
-  Bytes moved;          // Evicted and restored, ever.
+  Bytes moved;            // Evicted and restored, ever.
   absl::Duration waited;  // For memory and for what is swapped, ever.
-  bool paused = false;   // Its job is.
-  bool starves = false;  // An op of it has waited for memory for long.
+  bool paused = false;    // Its job is.
+  bool starves = false;   // An op of it has waited for memory for long.
   absl::Time last_active = absl::InfinitePast();
 };
 
