@@ -116,9 +116,5 @@ class CudaAsync : public Allocator {
 }  // namespace mets::compare
 
 int main(int argc, char** argv) {
-  return mets::compare::Main(
-      argc, argv,
-      [](int64_t pool_bytes) -> std::unique_ptr<mets::compare::Allocator> {
-        return std::make_unique<mets::compare::CudaAsync>(pool_bytes);
-      });
+  return mets::compare::Main<mets::compare::CudaAsync>(argc, argv);
 }

@@ -10,6 +10,7 @@ namespace {
 
 class Malloc : public Allocator {
  public:
+  explicit Malloc(int64_t) {}
   void* Allocate(size_t bytes) override {
     void* address = nullptr;
     return posix_memalign(&address, 64, bytes) == 0 ? address : nullptr;
@@ -25,8 +26,5 @@ class Malloc : public Allocator {
 }  // namespace mets::compare
 
 int main(int argc, char** argv) {
-  return mets::compare::Main(
-      argc, argv, [](int64_t) -> std::unique_ptr<mets::compare::Allocator> {
-        return std::make_unique<mets::compare::Malloc>();
-      });
+  return mets::compare::Main<mets::compare::Malloc>(argc, argv);
 }

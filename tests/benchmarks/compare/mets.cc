@@ -22,7 +22,7 @@ void Check(mets_status status) {
 
 class Mets : public Allocator {
  public:
-  Mets() {
+  explicit Mets(int64_t) {
     const mets_open_options open = METS_OPEN_OPTIONS_INIT;
     Check(mets_open(&open, &client_));
     Check(mets_device_open(client_, nullptr, METS_OPS_SEEN, &device_));
@@ -62,8 +62,5 @@ class Mets : public Allocator {
 }  // namespace mets::compare
 
 int main(int argc, char** argv) {
-  return mets::compare::Main(
-      argc, argv, [](int64_t) -> std::unique_ptr<mets::compare::Allocator> {
-        return std::make_unique<mets::compare::Mets>();
-      });
+  return mets::compare::Main<mets::compare::Mets>(argc, argv);
 }

@@ -27,6 +27,14 @@ using Factory = std::unique_ptr<Allocator> (*)(int64_t pool_bytes);
 // A whole main(): README.md says what the program takes and tells.
 int Main(int argc, char** argv, Factory factory);
 
+// The same for a class that is made of `pool_bytes`.
+template <typename Compared>
+int Main(int argc, char** argv) {
+  return Main(argc, argv, [](int64_t pool_bytes) -> std::unique_ptr<Allocator> {
+    return std::make_unique<Compared>(pool_bytes);
+  });
+}
+
 }  // namespace mets::compare
 
 #endif  // METS_TESTS_BENCHMARKS_COMPARE_REPLAY_H_
