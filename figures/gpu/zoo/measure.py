@@ -20,7 +20,7 @@ import statistics
 import sys
 import time
 
-from trainings import FAULTS, Lab, Training, about, names, parser_of
+from trainings import FAULTS, Lab, Training, about, parse, parser_of
 
 EPOCH = 4  # Steps that see each row once.
 # Steps. What takes long to start comes first, then what is most likely to work.
@@ -124,22 +124,16 @@ def measure(lab, queue, note):
             training.close()
 
 
-def parse():
-    parser = parser_of(__doc__)
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--ways", default=",".join(WAYS))
-    parser.add_argument("--size", default="full", help="or small")
-    parser.add_argument("--steps", type=int, help="of each (the model's)")
-    parser.add_argument("--at-once", type=int, default=10)
-    arguments = parser.parse_args()
-    arguments.models = names(arguments.models, MODELS, parser)
-    arguments.ways = names(arguments.ways, WAYS, parser)
-    arguments.out = arguments.out.resolve()
-    return arguments
+def parser():
+    result = parser_of(__doc__)
+    result.add_argument("--size", default="full", help="or small")
+    result.add_argument("--steps", type=int, help="of each (the model's)")
+    result.add_argument("--at-once", type=int, default=10)
+    return result
 
 
 def main():
-    arguments = parse()
+    arguments = parse(parser(), MODELS, WAYS)
     lab = Lab(arguments)
     queue = collections.deque(Wanted(model, way) for way in arguments.ways
                               for model in arguments.models)

@@ -22,7 +22,7 @@ import sys
 import time
 
 import trainings
-from trainings import FAULTS, Failed, Lab, Training, about, names, parser_of
+from trainings import FAULTS, Failed, Lab, Training, about, parse, parser_of
 
 sys.path[:0] = [str(trainings.ROOT / "figures"),
                 str(trainings.ROOT / "figures" / "figure.5.1")]
@@ -77,20 +77,10 @@ def pack(plane):
     plane.unlink()
 
 
-def parse():
+def main():
     parser = parser_of(__doc__)
     parser.set_defaults(limit=90)
-    parser.add_argument("--models", default=",".join(recorded.MODELS))
-    parser.add_argument("--ways", default=",".join(WAYS))
-    arguments = parser.parse_args()
-    arguments.models = names(arguments.models, recorded.MODELS, parser)
-    arguments.ways = names(arguments.ways, WAYS, parser)
-    arguments.out = arguments.out.resolve()
-    return arguments
-
-
-def main():
-    arguments = parse()
+    arguments = parse(parser, recorded.MODELS, WAYS)
     lab = Lab(arguments)
     for old in arguments.out.glob("*.xplane.pb*"):
         old.unlink()

@@ -123,6 +123,17 @@ def parser_of(document):
     return parser
 
 
+def parse(parser, models, ways):
+    """With some of the models and ways that are known, all by default."""
+    for option, known in (("models", models), ("ways", ways)):
+        parser.add_argument(f"--{option}", default=",".join(known))
+    arguments = parser.parse_args()
+    arguments.models = names(arguments.models, models, parser)
+    arguments.ways = names(arguments.ways, ways, parser)
+    arguments.out = arguments.out.resolve()
+    return arguments
+
+
 def names(text, known, parser):
     """The words of a list with commas, all of which are `known`."""
     words = text.split(",")
