@@ -5,6 +5,15 @@
 namespace mets::core {
 namespace {
 
+// Its needs are not known; two do not fit, and something of each is swapped.
+FakeJobs::Job& AddUnknown(FakeJobs* jobs, const char* name) {
+  FakeJobSpec spec = Spec(name, 800, 0);
+  spec.known = false;
+  FakeJobs::Job& job = jobs->Add(spec);
+  job.swapped = MiB(300);
+  return job;
+}
+
 TEST(SharingModeTest, JobsThatFitAreToldNothing) {
   FakeJobs jobs(SmallDevice());
   FakeJobs::Job& a = jobs.Add(Spec("a", 500, 100));
@@ -89,12 +98,8 @@ TEST(SharingModeTest, JobsThatComeBackTogetherAreNotFreeMeanwhile) {
 
 TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
   FakeJobs jobs(SmallDevice());
-  FakeJobSpec spec = Spec("a", 800, 0);
-  spec.known = false;
-  FakeJobs::Job& a = jobs.Add(spec);
-  spec.name = "b";
-  FakeJobs::Job& b = jobs.Add(spec);
-  a.swapped = b.swapped = MiB(300);
+  FakeJobs::Job& a = AddUnknown(&jobs, "a");
+  FakeJobs::Job& b = AddUnknown(&jobs, "b");
   jobs.Run(absl::Seconds(5));
   EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
   for (int i = 0; i < 20; ++i) {
@@ -125,11 +130,8 @@ TEST(SharingModeTest, ThrashStartsQuantaForJobsOfUnknownNeeds) {
 // Swap space is still being made: little moves, and both wait for it.
 TEST(SharingModeTest, JobsThatWaitForEachOthersMovesThrash) {
   FakeJobs jobs(SmallDevice());
-  FakeJobSpec spec = Spec("a", 800, 0);
-  spec.known = false;
-  jobs.Add(spec).swapped = MiB(300);
-  spec.name = "b";
-  jobs.Add(spec).swapped = MiB(300);
+  AddUnknown(&jobs, "a");
+  AddUnknown(&jobs, "b");
   const auto run = [&](absl::Duration a, absl::Duration b) {
     for (int i = 0; i < 4; ++i) {
       jobs.moved["a"] += MiB(10);
@@ -168,11 +170,8 @@ TEST(SharingModeTest, AStepThatIsNotKnownNeedsWhatItHadLately) {
 
 TEST(SharingModeTest, OneJobThatMovesAloneIsNoThrash) {
   FakeJobs jobs(SmallDevice());
-  FakeJobSpec spec = Spec("a", 800, 0);
-  spec.known = false;
-  jobs.Add(spec).swapped = MiB(300);
-  spec.name = "b";
-  jobs.Add(spec).swapped = MiB(300);
+  AddUnknown(&jobs, "a");
+  AddUnknown(&jobs, "b");
   for (int i = 0; i < 20; ++i) {
     jobs.moved["a"] += MiB(3000);
     jobs.Run(absl::Milliseconds(500));
