@@ -209,8 +209,8 @@ int RunMetsctl(int argc, const char* const* argv) {
   app.set_version_flag("--version", absl::StrCat("metsctl ", METS_VERSION));
   app.footer(
       "The exit status is 0 when what was asked for is done, 2 when the "
-      "command "
-      "line is wrong, and 1 for all else; that of `run` is the program's.");
+      "command line is wrong, and 1 for all else; that of `run` is the "
+      "program's.");
   app.require_subcommand(1);
   Arguments arguments;
   app.add_option("--run-dir", arguments.run_dir,
