@@ -233,6 +233,8 @@ void OrderWorker::Forget(const v1::ForgetChunks& order) {
   v1::Forgotten* forgotten = message.mutable_forgotten();
   forgotten->set_order_id(order.order_id());
   forgotten->set_epoch(order.epoch());
+  // A descriptor that came later would stay.
+  if (!AwaitDescriptors(order.fd_seq()).ok()) return;
   for (uint64_t id : order.chunk_ids()) {
     inbox_.ForgetChunk(id);
     for (Device* device : devices_()) {

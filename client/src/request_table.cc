@@ -63,12 +63,14 @@ absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
       const absl::Status status = AwaitAnswer(*request, start);
       if (!status.ok()) return GiveUp(*request, status);
       granted = request->grant;
+      ++importing_;
     }
     const absl::Status imported =
         inbox_.WaitFor(granted.fd_seq())
             ? Import(device, granted)
             : absl::UnavailableError("the connection broke");
     absl::MutexLock lock(&mutex_);
+    if (--importing_ == 0) answered_.SignalAll();
     // The grant of a stream that broke is void: the snapshot did not name it.
     if (!request->granted) continue;
     if (!imported.ok() && open_) return GiveUp(*request, imported);
@@ -220,6 +222,11 @@ void RequestTable::OnBroken() {
     request->sent = request->granted = false;
   }
   answered_.SignalAll();
+}
+
+void RequestTable::AwaitImports() {
+  absl::MutexLock lock(&mutex_);
+  while (importing_ > 0) answered_.Wait(&mutex_);
 }
 
 void RequestTable::OnOpen(uint64_t generation) {

@@ -41,6 +41,9 @@ class RequestTable {
 
   // The stream has ended: what it granted and nobody has taken is void.
   void OnBroken();
+  // Then, once the inbox is closed: nobody takes descriptors of that stream
+  // from it any more, or makes a device know them.
+  void AwaitImports();
   // Stream `generation` takes requests: those that wait are sent.
   void OnOpen(uint64_t generation);
   // There will be no stream any more.
@@ -77,6 +80,7 @@ class RequestTable {
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
+  int importing_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads.
   bool said_waiting_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<Request>> requests_

@@ -120,21 +120,15 @@ void Session::Stop() {
 }
 
 void Session::BreakForTest() {
-  std::shared_ptr<Connection> connection;
-  {
-    absl::MutexLock lock(&mutex_);
-    connection = connection_;
-  }
-  if (connection != nullptr) connection->Close();
+  absl::MutexLock lock(&mutex_);
+  if (connection_ != nullptr) connection_->Close();
 }
 
+// Under the mutex: the supervisor ends a connection, with what it may still
+// receive, before it opens the next.
 void Session::Send(v1::ClientMessage message) {
-  std::shared_ptr<Connection> connection;
-  {
-    absl::MutexLock lock(&mutex_);
-    connection = connection_;
-  }
-  if (connection != nullptr) connection->Send(std::move(message));
+  absl::MutexLock lock(&mutex_);
+  if (connection_ != nullptr) connection_->Send(std::move(message));
 }
 
 absl::StatusOr<Grant> Session::Acquire(Device& device,
@@ -303,6 +297,8 @@ void Session::OnBroken() {
   requests_.OnBroken();
   shares_.OnBroken();
   inbox_.Close();
+  requests_.AwaitImports();
+  shares_.AwaitImports();
   orders_->Abandon();
 }
 

@@ -45,11 +45,13 @@ absl::Status ShareTable::Ask(Device& device, v1::ClientMessage message,
     status = AwaitAnswer(request);
     if (!status.ok()) break;
     const v1::ShareAnswer answer = request.answer;
+    ++importing_;
     mutex_.Unlock();
     status = inbox_.WaitFor(answer.fd_seq())
                  ? Import(device, answer)
                  : absl::UnavailableError("the connection broke");
     mutex_.Lock();
+    if (--importing_ == 0) changed_.SignalAll();
     if (!request.answered) continue;  // The stream broke: it is void.
     if (status.ok()) status = take(answer);
     if (status.ok() || open_) break;
@@ -107,6 +109,11 @@ void ShareTable::OnBroken() {
   absl::MutexLock lock(&mutex_);
   open_ = false;
   for (auto& [id, request] : requests_) request.answered = false;
+}
+
+void ShareTable::AwaitImports() {
+  absl::MutexLock lock(&mutex_);
+  while (importing_ > 0) changed_.Wait(&mutex_);
 }
 
 void ShareTable::OnOpen(uint64_t epoch) {

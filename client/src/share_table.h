@@ -35,6 +35,8 @@ class ShareTable {
 
   // The stream has ended: answers that nobody has taken are void.
   void OnBroken();
+  // As of RequestTable.
+  void AwaitImports();
   // A stream takes requests: those that wait are sent.
   void OnOpen(uint64_t epoch);
   // There will be no stream any more.
@@ -63,6 +65,7 @@ class ShareTable {
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
+  int importing_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads.
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Request> requests_ ABSL_GUARDED_BY(mutex_);
 };

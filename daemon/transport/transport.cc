@@ -236,6 +236,16 @@ void Transport::Handle(const core::DeviceReady& action) {
 }
 
 template <typename T>
+void Transport::SendAfter(const Route& route, ipc::FdKind kind,
+                          std::vector<OutgoingFd> fds, const T& action) {
+  // Also what comes without descriptors may name what was sent with others'.
+  const absl::StatusOr<uint64_t> seq =
+      route.descriptors->Send(kind, std::move(fds));
+  if (!seq.ok()) return Fail(route, seq.status());
+  route.stream->Send(ToMessage(action, options_.epoch, *seq));
+}
+
+template <typename T>
 void Transport::SendWithChunks(const T& action) {
   const Route route = registry_.Find(action.session);
   if (route.stream == nullptr) return;
@@ -246,14 +256,7 @@ void Transport::SendWithChunks(const T& action) {
     if (!fd.ok()) return Fail(route, fd.status());
     fds.push_back({chunk.id.value(), chunk.size, *std::move(fd)});
   }
-  uint64_t seq = 0;
-  if (!fds.empty()) {
-    const absl::StatusOr<uint64_t> sent =
-        route.descriptors->Send(ipc::FdKind::kChunk, std::move(fds));
-    if (!sent.ok()) return Fail(route, sent.status());
-    seq = *sent;
-  }
-  route.stream->Send(ToMessage(action, options_.epoch, seq));
+  SendAfter(route, ipc::FdKind::kChunk, std::move(fds), action);
 }
 
 void Transport::Handle(const core::Grant& action) { SendWithChunks(action); }
@@ -273,14 +276,7 @@ void Transport::SendWithExtents(const T& action) {
     if (!fd.ok()) return Fail(route, fd.status());
     fds.push_back({extent.id.value(), extent.size, *std::move(fd)});
   }
-  uint64_t seq = 0;
-  if (!fds.empty()) {
-    const absl::StatusOr<uint64_t> sent =
-        route.descriptors->Send(ipc::FdKind::kExtent, std::move(fds));
-    if (!sent.ok()) return Fail(route, sent.status());
-    seq = *sent;
-  }
-  route.stream->Send(ToMessage(action, options_.epoch, seq));
+  SendAfter(route, ipc::FdKind::kExtent, std::move(fds), action);
 }
 
 void Transport::Handle(const core::EvictOrder& action) {
@@ -289,6 +285,12 @@ void Transport::Handle(const core::EvictOrder& action) {
 
 void Transport::Handle(const core::PlanOrder& action) {
   SendWithExtents(action);
+}
+
+void Transport::Handle(const core::ForgetOrder& action) {
+  const Route route = registry_.Find(action.session);
+  if (route.stream == nullptr) return;
+  SendAfter(route, ipc::FdKind::kChunk, {}, action);
 }
 
 void Transport::Handle(const core::SendBye& action) {

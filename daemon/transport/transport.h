@@ -112,10 +112,15 @@ class Transport : public core::SessionPort, public core::OperatorPort {
   void Handle(const core::ShareAnswer& action);
   void Handle(const core::EvictOrder& action);
   void Handle(const core::PlanOrder& action);
+  void Handle(const core::ForgetOrder& action);
   void Handle(const core::SendBye& action);
   void Handle(const core::JobLimitSet& action);
   template <typename T>
   void Handle(const T& action);  // Those that are only a message.
+  // A message after the descriptors that it needs.
+  template <typename T>
+  void SendAfter(const Route& route, ipc::FdKind kind,
+                 std::vector<OutgoingFd> fds, const T& action);
   // The chunks that the session has not yet go first.
   template <typename T>
   void SendWithChunks(const T& action);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "tests/client/device_fixture.h"
 
@@ -35,6 +36,7 @@ class OrderWorkerTest : public DeviceFixture {
 
   void DeliverExtent() {
     ipc::Fds fds;
+    fds.seq = 1;
     fds.kind = ipc::FdKind::kExtent;
     fds.ids = {kLateExtent};
     fds.sizes = {MiB(128)};
@@ -98,6 +100,18 @@ TEST_F(OrderWorkerTest, ASpareDoesNotLeaveInsteadOfWhatWasChosen) {
   DeliverExtent();
   EXPECT_EQ(Follow(kBufferSize),
             (Outcomes{v1::BUFFER_OUTCOME_DONE, v1::BUFFER_OUTCOME_SKIPPED}));
+}
+
+TEST_F(OrderWorkerTest, WhatIsForgottenBeforeItsDescriptorComesDoesNotStay) {
+  v1::DaemonMessage message;
+  message.mutable_forget_chunks()->add_extent_ids(kLateExtent);
+  message.mutable_forget_chunks()->set_fd_seq(1);
+  worker_.Post(std::move(message));
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_TRUE(uplink_.TakeSent().empty());
+  DeliverExtent();
+  while (uplink_.TakeSent().empty()) std::this_thread::yield();
+  EXPECT_TRUE(absl::IsNotFound(inbox_.CopyExtent(kLateExtent).status()));
 }
 
 }  // namespace

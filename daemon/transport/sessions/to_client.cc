@@ -179,13 +179,15 @@ v1::DaemonMessage ToMessage(const core::TrimOrder& action, Epoch epoch) {
   return message;
 }
 
-v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch) {
+v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch,
+                            uint64_t fd_seq) {
   v1::DaemonMessage message;
   v1::ForgetChunks& forget = *message.mutable_forget_chunks();
   forget.set_order_id(action.order.value());
   forget.set_epoch(epoch.value());
   for (ChunkId chunk : action.chunks) forget.add_chunk_ids(chunk.value());
   for (ExtentId extent : action.extents) forget.add_extent_ids(extent.value());
+  forget.set_fd_seq(fd_seq);
   return message;
 }
 

@@ -11,7 +11,7 @@
 namespace mets::transport {
 
 // One overload for each action that becomes a message. `fd_seq` is the last
-// descriptor message that must have arrived before; 0: none.
+// descriptor message that was sent before; 0: none.
 v1::DaemonMessage ToMessage(const core::Welcome& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::DeviceReady& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::Grant& action, Epoch epoch,
@@ -25,7 +25,8 @@ v1::DaemonMessage ToMessage(const core::EvictOrder& action, Epoch epoch,
 v1::DaemonMessage ToMessage(const core::PlanOrder& action, Epoch epoch,
                             uint64_t fd_seq);
 v1::DaemonMessage ToMessage(const core::TrimOrder& action, Epoch epoch);
-v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch);
+v1::DaemonMessage ToMessage(const core::ForgetOrder& action, Epoch epoch,
+                            uint64_t fd_seq);
 v1::DaemonMessage ToMessage(const core::GateOrder& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::LimitsChanged& action, Epoch epoch);
 v1::DaemonMessage ToMessage(const core::SendNotice& action, Epoch epoch);

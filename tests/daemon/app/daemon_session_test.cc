@@ -48,6 +48,23 @@ TEST_F(DaemonSessionTest, GrantComesWithDescriptorsOfItsChunks) {
   EXPECT_EQ(descriptors, granted.chunks_size());
 }
 
+// The first grant's descriptors may still be under way.
+TEST_F(DaemonSessionTest, AGrantOfChunksSentBeforeWaitsForTheirDescriptors) {
+  TestClient client(run_dir_);
+  client.Join("a");
+  const v1::Granted first = client.Acquire(1, 1 << 20).granted();
+  v1::ClientMessage release;
+  release.mutable_release()->set_device("host0");
+  for (const v1::Chunk& chunk : first.chunks()) {
+    release.mutable_release()->add_chunk_ids(chunk.chunk_id());
+  }
+  ASSERT_TRUE(client.Send(release));
+  const v1::Granted second = client.Acquire(2, 1 << 20).granted();
+  ASSERT_GT(second.chunks_size(), 0);
+  EXPECT_EQ(second.chunks(0).chunk_id(), first.chunks(0).chunk_id());
+  EXPECT_GE(second.fd_seq(), first.fd_seq());
+}
+
 TEST_F(DaemonSessionTest, WrongTokenIsRefusedWithAClearText) {
   TestClient client(run_dir_);
   ASSERT_TRUE(client.ConnectDescriptors().ok());
