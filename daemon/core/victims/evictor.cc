@@ -125,8 +125,6 @@ void Evictor::Choose(const Candidate& candidate, const ReclaimGoal& goal,
   const Bytes size = candidate.size;
   const Bytes allowance = Allowance(session, goal, round);
   if (allowance < size) {
-    round->is_protected |= !session.job->guarantee.is_zero() &&
-                           TakableOf(*session.job, goal, round) < size;
     if (allowance.is_zero()) {
       walk->LeaveSession(session.id);
     } else if (allowance < candidate.kind().smallest()) {
@@ -278,7 +276,7 @@ void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) {
     if (goal.only != nullptr && session.job != goal.only) continue;
     Holding& holding = session.holdings[goal.device];
     if (!session.serves()) {
-      round->silent |= !holding.bytes().is_zero();
+      round->silent += holding.bytes();
       continue;
     }
     if (state_.orders.FindKind(id, OrderKind::kEvict, goal.device)) continue;
@@ -286,8 +284,10 @@ void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) {
       round->untold = true;
       AskForLife(goal.device, session.id, &holding);
     }
-    round->is_protected |= !session.job->guarantee.is_zero() &&
-                           Takable(state_, *session.job, goal).is_zero();
+  }
+  for (const auto& [key, job] : state_.sessions.jobs()) {
+    if (goal.only != nullptr && &job != goal.only) continue;
+    round->kept += KeptByGuarantee(state_, job, goal);
   }
 }
 
@@ -315,12 +315,12 @@ void Evictor::NoteObstacle(const ReclaimGoal& goal, const Round& round) {
   }
   if (!round.postponed.empty()) {
     device.obstacle = Obstacle::kSwapFull;
-  } else if (round.is_protected) {
+  } else if (round.kept > round.silent) {
     device.obstacle = Obstacle::kProtected;
   } else {
-    device.obstacle = round.silent   ? Obstacle::kSilent
-                      : round.untold ? Obstacle::kUntold
-                                     : Obstacle::kPinned;
+    device.obstacle = !round.silent.is_zero() ? Obstacle::kSilent
+                      : round.untold          ? Obstacle::kUntold
+                                              : Obstacle::kPinned;
   }
 }
 

@@ -61,8 +61,8 @@ class Evictor {
     std::map<DomainId, Bytes> lacks;
     absl::InlinedVector<std::pair<const Job*, Bytes>, 4> takable;
     bool only_spares = false;
-    bool is_protected = false;
-    bool silent = false;
+    Bytes kept;    // By guarantees.
+    Bytes silent;  // Of sessions that do not answer.
     bool untold = false;
   };
 

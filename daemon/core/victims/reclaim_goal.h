@@ -18,8 +18,12 @@ struct ReclaimGoal {
   bool commanded = false;  // By an operator.
 };
 
-// The most that may be taken from `job` now: all it has, unless it is active
-// and its guarantee forbids. What has been ordered back counts as taken.
+// What the guarantee of `job` keeps while it is active. What has been ordered
+// back is not kept.
+Bytes KeptByGuarantee(const State& state, const Job& job,
+                      const ReclaimGoal& goal);
+
+// The most that may be taken from `job` now: all else that it has.
 Bytes Takable(const State& state, const Job& job, const ReclaimGoal& goal);
 
 }  // namespace mets::core

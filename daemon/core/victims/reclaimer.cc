@@ -9,13 +9,28 @@
 
 namespace mets::core {
 
+namespace {
+
+// What orders under way do not bring.
+Bytes LeftOf(const State& state, const Job& job, size_t device) {
+  Bytes left = state.sessions.JobBytes(job, device);
+  for (SessionId id : job.sessions) left -= state.orders.Coming(id, device);
+  return std::max(Bytes(), left);
+}
+
+}  // namespace
+
+Bytes KeptByGuarantee(const State& state, const Job& job,
+                      const ReclaimGoal& goal) {
+  if (&job == goal.requester || job.guarantee.is_zero() ||
+      !state.JobActive(job)) {
+    return Bytes();
+  }
+  return std::min(job.guarantee, LeftOf(state, job, goal.device));
+}
+
 Bytes Takable(const State& state, const Job& job, const ReclaimGoal& goal) {
-  Bytes left = state.sessions.JobBytes(job, goal.device);
-  for (SessionId id : job.sessions)
-    left -= state.orders.Coming(id, goal.device);
-  const bool protects = &job != goal.requester && !job.guarantee.is_zero() &&
-                        state.JobActive(job);
-  return std::max(Bytes(), protects ? left - job.guarantee : left);
+  return LeftOf(state, job, goal.device) - KeptByGuarantee(state, job, goal);
 }
 
 Bytes Reclaimer::Reclaim(const ReclaimGoal& goal, bool evict) {

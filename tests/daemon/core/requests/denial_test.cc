@@ -54,6 +54,23 @@ TEST(DenialTest, AGuaranteeInTheWayIsNamed) {
   EXPECT_THAT(b.denials[0].reason, HasSubstr("guaranteed to active jobs"));
 }
 
+TEST(DenialTest, AGuaranteeOfWhoHasNothingIsNotInTheWay) {
+  FakeCluster cluster(FakeCluster::Config(MiB(64), MiB(64)));
+  cluster.Open("guaranteed", {1, {}, MiB(8)});
+  FakeSession& stopped = cluster.Open("stopped");
+  FakeSession& b = cluster.Open("b");
+  cluster.Alloc(stopped, MiB(48));
+  cluster.Pump();
+  cluster.Report(stopped);
+  cluster.Pump();
+  cluster.Lose(stopped);
+  cluster.Alloc(b, MiB(32), absl::Seconds(1));
+  cluster.Advance(absl::Seconds(2));
+  ASSERT_EQ(b.denials.size(), 1u);
+  EXPECT_THAT(b.denials[0].reason,
+              HasSubstr("jobs that hold memory do not answer"));
+}
+
 TEST(DenialTest, AJobAtItsLimitIsToldSo) {
   FakeCluster cluster(FakeCluster::Config(MiB(64), Bytes()));
   FakeSession& a = cluster.Open("a", {1, MiB(32)});
