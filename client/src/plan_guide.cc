@@ -38,19 +38,19 @@ void PlanGuide::Begin() {
   PostMoves();
 }
 
-void PlanGuide::Used(std::vector<UsedBuffer>* buffers) {
+void PlanGuide::Used(const std::vector<UsedBuffer>& buffers) {
   if (recorder_.program_number() != program_) return;
-  // Of one buffer, its allocation first.
-  std::sort(buffers->begin(), buffers->end(),
-            [](const UsedBuffer& a, const UsedBuffer& b) {
-              return a.buffer != b.buffer ? a.buffer < b.buffer
-                                          : a.fresh > b.fresh;
-            });
-  uint64_t before = 0;
-  for (const UsedBuffer& used : *buffers) {
-    if (std::exchange(before, used.buffer) == used.buffer) continue;
+  // Two buffers are one logical one where one replaces the other.
+  used_.clear();
+  for (const UsedBuffer& used : buffers) {
     const std::optional<uint32_t> logical = recorder_.LogicalOf(used.buffer);
-    if (logical.has_value()) follower_.Used(*logical, used.fresh, &due_);
+    if (logical.has_value()) used_.push_back({*logical, !used.fresh});
+  }
+  std::sort(used_.begin(), used_.end());  // Its allocation first.
+  for (size_t i = 0; i < used_.size(); ++i) {
+    const auto [logical, old] = used_[i];
+    if (i > 0 && used_[i - 1].first == logical) continue;
+    follower_.Used(logical, !old, &due_);
   }
   PostMoves();
 }

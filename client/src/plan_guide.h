@@ -3,6 +3,7 @@
 #define METS_CLIENT_SRC_PLAN_GUIDE_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "client/src/plan_sink.h"
@@ -30,7 +31,7 @@ class PlanGuide {
   // plan rests.
   void Begin();
   // An op has ended that used these; in any order, perhaps several times.
-  void Used(std::vector<UsedBuffer>* buffers);
+  void Used(const std::vector<UsedBuffer>& buffers);
   // The plan has ended; nothing but the destructor may follow.
   void End() { sink_->Drop(); }
 
@@ -41,6 +42,8 @@ class PlanGuide {
   PlanSink* const sink_;
   const uint64_t program_;  // The recorder's program_number().
   steps::PlanFollower follower_;
+  // Logical buffers that an op has used, and whether they were there before.
+  std::vector<std::pair<uint32_t, bool>> used_;
   steps::PlanMoves due_;
   BufferMoves moves_;
 };

@@ -9,11 +9,9 @@ namespace {
 // Keeps parts of programs far below 1 MiB: numbers take at most 10 bytes.
 constexpr size_t kNumbersPerPart = 50000;
 
+// As StepOp in session.proto says.
 uint32_t Encode(const steps::Access& access) {
-  const uint32_t kind = access.kind == steps::AccessKind::kRead    ? 0
-                        : access.kind == steps::AccessKind::kWrite ? 1
-                                                                   : 2;
-  return access.buffer * 4 + kind;
+  return access.buffer * 4 + static_cast<uint32_t>(access.kind);
 }
 
 void AddOp(const steps::StepOp& from, v1::StepProgram* part) {
@@ -70,7 +68,7 @@ void StepWatch::End(Op* op, absl::Duration now) {
   }
   op->signature = 0;
   if (op->used.empty()) return;
-  if (guide_ != nullptr) guide_->Used(&op->used);
+  if (guide_ != nullptr) guide_->Used(op->used);
   op->used.clear();
 }
 
@@ -96,9 +94,11 @@ void StepWatch::Alloc(uint64_t buffer, Bytes bytes, Op* op) {
     recorder_.Alloc(buffer, bytes, op->id, op->signature);
   }
   if (guide_ == nullptr) return;
-  std::vector<UsedBuffer> outside_of_ops;
-  (op != nullptr ? op->used : outside_of_ops).push_back({buffer, true});
-  if (op == nullptr) guide_->Used(&outside_of_ops);
+  if (op != nullptr) {
+    op->used.push_back({buffer, true});
+  } else {
+    guide_->Used({{buffer, true}});
+  }
 }
 
 void StepWatch::Free(uint64_t buffer) {

@@ -74,9 +74,19 @@ RecordedStep StepLap::Finish(uint64_t signature, absl::Duration duration,
     ops[i].start = starts[i];
     ops[i].busy = busy[i];
   }
-  for (const OpAccess& access : accesses_) {
-    ops[access.op].accesses.push_back(
-        {logical[access.access.buffer], access.access.kind});
+  // The op that allocates a logical buffer.
+  std::vector<uint32_t> replaced_by(step.keys.size(), UINT32_MAX);
+  for (const auto& [op, access] : accesses_) {
+    if (access.kind == AccessKind::kNew) {
+      replaced_by[logical[access.buffer]] = op;
+    }
+  }
+  for (const auto& [op, access] : accesses_) {
+    const uint32_t buffer = logical[access.buffer];
+    const bool replaced =
+        !buffers_[access.buffer].is_new && op > replaced_by[buffer];
+    ops[op].accesses.push_back(
+        {buffer, replaced ? AccessKind::kReplaced : access.kind});
   }
   for (const OpFree& free : frees_) {
     ops[free.op].frees.push_back(logical[free.buffer]);

@@ -78,7 +78,8 @@ class StepLap {
   //
   // Persistent is what is not both allocated and freed within it. One freed of
   // those that lived before, and one allocated that lives on, of equal size,
-  // are one logical buffer whose memory the step replaces.
+  // are one logical buffer whose memory the step replaces. Both may live for a
+  // while: AccessKind::kReplaced.
   RecordedStep Finish(uint64_t signature, absl::Duration duration,
                       const std::vector<absl::Duration>& starts,
                       const std::vector<absl::Duration>& busy) const;

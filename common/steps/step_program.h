@@ -10,8 +10,13 @@
 
 namespace mets::steps {
 
-// kNew: allocated by the op, and written.
-enum class AccessKind : uint8_t { kRead, kWrite, kNew };
+enum class AccessKind : uint8_t {
+  kRead,
+  kWrite,
+  kNew,       // Allocated by the op, and written.
+  kReplaced,  // Not the buffer, but what an earlier kNew has replaced in this
+              // repetition, and what still lives beside it.
+};
 
 struct Access {
   uint32_t buffer = 0;  // Index into StepProgram::buffers.

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/steps/step_content.h"
@@ -307,6 +310,54 @@ TEST(StepWatchTest, BuffersOfAPlanMoveAtItsOps) {
   training.Run(1);
   EXPECT_EQ(sink.left.size(), 3u);
   EXPECT_EQ(sink.drops, 0);
+}
+
+// Two buffers of one op, the old one and the new one, are one use.
+TEST(StepWatchTest, ABufferThatIsReplacedLeavesAfterItsOp) {
+  Training training(25);
+  uint64_t variable = ++training.last_buffer;
+  training.watch.Alloc(variable, MiB(90), nullptr);
+  std::vector<v1::ClientMessage> sent;
+  const auto step = [&] {
+    training.Step();
+    training.Op({{variable, false}}, MiB(90), 7);
+    training.watch.Free(std::exchange(variable, training.activations.back()));
+    training.activations.pop_back();
+    training.Op({{variable, false}}, Bytes(), 8);
+    for (v1::ClientMessage& message : training.watch.Report(training.now)) {
+      sent.push_back(std::move(message));
+    }
+  };
+  for (int i = 0; i < 40; ++i) step();
+  const v1::StepProgram& program = sent[0].step_program();
+  ASSERT_EQ(program.ops_size(), 52);
+  v1::Plan plan;
+  plan.set_step_signature(program.step_signature());
+  v1::PlanAbsence* absence = plan.add_absences();
+  uint32_t use = 52;  // The one that replaces it.
+  for (int op = 0; op < program.ops_size(); ++op) {
+    for (uint32_t access : program.ops(op).accesses()) {
+      const uint32_t buffer = access / 4;
+      if (program.buffer_bytes(buffer) !=
+          static_cast<uint64_t>(MiB(90).count())) {
+        continue;
+      }
+      absence->set_buffer(buffer);
+      use = std::min<uint32_t>(use, op);
+    }
+  }
+  ASSERT_LT(use, 51u);
+  absence->set_evict_after(use + 1);
+  absence->set_restore_at(use);
+  absence->set_use(use);
+  absence->set_returns(true);
+  RecordingSink sink(training);
+  ASSERT_TRUE(training.watch.Follow(plan, &sink).ok());
+  step();  // A plan begins with a step.
+  const uint64_t ops = training.ops;
+  step();
+  ASSERT_FALSE(sink.left.empty());
+  EXPECT_EQ(sink.left.back(), (std::pair<uint64_t, uint64_t>(ops + 52, variable)));
 }
 
 // A step is recorded while memory is short: its work seemed to take longer.

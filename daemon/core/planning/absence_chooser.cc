@@ -70,10 +70,11 @@ class Sweep {
   }
 
   void Visit(uint32_t op) {
-    const steps::StepOp& step_op = profile_.program().ops[op];
-    for (const steps::Access& access : step_op.accesses) Touch(access, op);
+    for (const steps::Access& access : profile_.accesses(op)) {
+      Touch(access, op);
+    }
     if (resident_ > budget_) MakeRoom(op);
-    for (uint32_t b : step_op.frees) {
+    for (uint32_t b : profile_.program().ops[op].frees) {
       if (profile_.frees(b)) Free(b);
     }
   }

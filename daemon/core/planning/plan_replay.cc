@@ -68,7 +68,7 @@ bool PlanReplay::Run(uint32_t op) {
   bool taken = false;
   while (!Ready(op, &taken)) {
     double next = NextEvent();
-    for (const steps::Access& access : profile_.program().ops[op].accesses) {
+    for (const steps::Access& access : profile_.accesses(op)) {
       const double ready = ready_[access.buffer];
       if (place_[access.buffer] == Place::kComing && ready > now_) {
         next = std::min(next, ready);
@@ -94,7 +94,7 @@ bool PlanReplay::Run(uint32_t op) {
 }
 
 bool PlanReplay::Ready(uint32_t op, bool* taken) {
-  for (const steps::Access& access : profile_.program().ops[op].accesses) {
+  for (const steps::Access& access : profile_.accesses(op)) {
     Place& place = place_[access.buffer];
     if (place == Place::kQueued || place == Place::kLeaving) {
       place = Place::kHere;  // It stays.
@@ -102,7 +102,7 @@ bool PlanReplay::Ready(uint32_t op, bool* taken) {
   }
   if (!*taken && !(*taken = Take(op))) return false;
   bool ready = true;
-  for (const steps::Access& access : profile_.program().ops[op].accesses) {
+  for (const steps::Access& access : profile_.accesses(op)) {
     Place& place = place_[access.buffer];
     if (place != Place::kComing) continue;
     if (ready_[access.buffer] <= now_) {
@@ -115,8 +115,7 @@ bool PlanReplay::Ready(uint32_t op, bool* taken) {
 }
 
 bool PlanReplay::Take(uint32_t op) {
-  const std::vector<steps::Access>& accesses =
-      profile_.program().ops[op].accesses;
+  const std::vector<steps::Access>& accesses = profile_.accesses(op);
   Bytes lacks = profile_.fresh(op);
   for (const steps::Access& access : accesses) {
     if (Missing(access)) lacks += profile_.size(access.buffer);

@@ -8,6 +8,7 @@ namespace mets::core {
 
 StepProfile::StepProfile(const steps::StepProgram& program)
     : program_(program),
+      accesses_(program.ops.size()),
       buffers_(program.buffers.size()),
       within_(steps::AllocatedWithin(program)) {
   Bytes live;
@@ -19,6 +20,11 @@ StepProfile::StepProfile(const steps::StepProgram& program)
     const steps::StepOp& step_op = program.ops[op];
     Bytes touched, fresh;
     for (const steps::Access& access : step_op.accesses) {
+      if (access.kind == steps::AccessKind::kReplaced) {
+        touched += size(access.buffer);
+        continue;
+      }
+      accesses_[op].push_back(access);
       std::vector<Use>& uses = buffers_[access.buffer].uses;
       const bool writes = access.kind != steps::AccessKind::kRead;
       const bool is_new = access.kind == steps::AccessKind::kNew;

@@ -29,6 +29,10 @@ class StepProfile {
   explicit StepProfile(const steps::StepProgram& program);
 
   const steps::StepProgram& program() const { return program_; }
+  // Of an op, without those of what has been replaced.
+  const std::vector<steps::Access>& accesses(uint32_t op) const {
+    return accesses_[op];
+  }
   uint32_t ops() const { return static_cast<uint32_t>(program_.ops.size()); }
   const BufferProfile& buffer(uint32_t b) const { return buffers_[b]; }
   Bytes size(uint32_t b) const { return program_.buffers[b].size; }
@@ -63,6 +67,7 @@ class StepProfile {
 
  private:
   const steps::StepProgram& program_;
+  std::vector<std::vector<steps::Access>> accesses_;
   std::vector<BufferProfile> buffers_;
   std::vector<bool> within_;  // AllocatedWithin
   std::vector<Bytes> live_, fresh_;

@@ -33,20 +33,8 @@ absl::StatusOr<steps::StepOp> ToOp(const v1::StepOp& message) {
       op.busy, ToDuration(message.busy_us(), "step_program.ops.busy_us"));
   op.accesses.reserve(message.accesses_size());
   for (uint32_t access : message.accesses()) {
-    switch (access % 4) {
-      case 0:
-        op.accesses.push_back({access / 4, steps::AccessKind::kRead});
-        break;
-      case 1:
-        op.accesses.push_back({access / 4, steps::AccessKind::kWrite});
-        break;
-      case 2:
-        op.accesses.push_back({access / 4, steps::AccessKind::kNew});
-        break;
-      default:
-        return absl::InvalidArgumentError(
-            absl::StrCat("step_program.ops.accesses: ", access));
-    }
+    op.accesses.push_back(
+        {access / 4, static_cast<steps::AccessKind>(access % 4)});
   }
   op.frees.assign(message.frees().begin(), message.frees().end());
   return op;

@@ -245,6 +245,33 @@ TEST(StepRecorderTest, ReplacedVariableIsOneBuffer) {
   EXPECT_EQ(job.recorder.version(), version);
 }
 
+// As where an optimizer is done with a weight before the backward pass is.
+TEST(StepRecorderTest, WhatIsReplacedAndStillUsedIsToldApart) {
+  FakeJob job(kLayers);
+  uint64_t variable = job.Alloc(MiB(77));
+  for (int i = 0; i < 10; ++i) {
+    job.Step();
+    const OpId update = job.Begin(300, {{variable, false}});
+    const uint64_t next = job.Alloc(MiB(77), update, 300);
+    job.recorder.OpEnd(update, job.now);
+    job.recorder.OpEnd(job.Begin(301, {{variable, false}}), job.now);
+    job.recorder.Free(variable);
+    variable = next;
+    job.recorder.OpEnd(job.Begin(302, {{variable, false}}), job.now);
+  }
+  ASSERT_NE(job.recorder.program(), nullptr);
+  const uint32_t logical = *job.recorder.LogicalOf(variable);
+  std::vector<AccessKind> kinds;
+  for (const StepOp& op : job.recorder.program()->ops) {
+    for (const Access& access : op.accesses) {
+      if (access.buffer == logical) kinds.push_back(access.kind);
+    }
+  }
+  EXPECT_EQ(kinds, (std::vector<AccessKind>{
+                       AccessKind::kRead, AccessKind::kNew,
+                       AccessKind::kReplaced, AccessKind::kRead}));
+}
+
 TEST(StepRecorderTest, MissingAllocationShiftsNoOthers) {
   FakeJob job(kLayers);
   job.Steps(8);

@@ -221,6 +221,26 @@ TEST(PlannerTest, AReplacedBufferLivesTwiceForAMoment) {
   EXPECT_FALSE(Plan(program, MiB(50), 20e9, "lru").ok());
 }
 
+// Its copy has all of that op's time.
+TEST(PlannerTest, AReplacedBufferLeavesWhileTheOldOneIsStillUsed) {
+  steps::StepProgram program = Training();
+  const uint32_t weight = program.buffers.size();
+  program.buffers.push_back({MiB(30), true});
+  program.ops[0].accesses.push_back({weight, AccessKind::kRead});
+  program.ops[1].accesses.push_back({weight, AccessKind::kNew});
+  program.ops[2].accesses.push_back({weight, AccessKind::kReplaced});
+  program.ops[2].frees.push_back(weight);
+  const auto policy = policy::MakePolicy("next_use");
+  const auto plan = MakePlan(program, {MiB(95), {1e12, 1e12}}, **policy);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto leaves =
+      std::find_if(plan->absences.begin(), plan->absences.end(),
+                   [&](const auto& a) { return a.buffer == weight; });
+  ASSERT_NE(leaves, plan->absences.end());
+  EXPECT_EQ(leaves->evict_after, 1u);
+  EXPECT_EQ(leaves->use, 0u);
+}
+
 TEST(PlannerTest, ChosenAbsencesKeepEachOpWithinTheBudget) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const steps::StepProgram program = AnyProgram(seed);
