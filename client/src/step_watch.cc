@@ -61,8 +61,8 @@ void StepWatch::End(Op* op, absl::Duration now) {
   recorder_.OpEnd(op->id, latest_);
   if (op->work_ends != nullptr) {
     if (op->id.lap == lap_) {
-      work_.push_back({op->id.index, std::move(op->work_begins),
-                       std::move(op->work_ends)});
+      work_.push_back(
+          {op->id.index, std::move(op->work_begins), std::move(op->work_ends)});
     }
     op->work_begins = op->work_ends = nullptr;
   }

@@ -29,7 +29,9 @@ class OrderWorkerTest : public DeviceFixture {
       candidate->set_buffer_id(Info(buffer).buffer_id);
       *candidate->mutable_slot() = SlotOf(buffer);
     }
-    order_.mutable_candidates(0)->mutable_slot()->mutable_pieces(0)
+    order_.mutable_candidates(0)
+        ->mutable_slot()
+        ->mutable_pieces(0)
         ->set_extent_id(kLateExtent);
     uplink_.TakeSent();
   }
@@ -74,16 +76,15 @@ class OrderWorkerTest : public DeviceFixture {
   DescriptorInbox inbox_;
   ExtentRegistrar extents_{
       inbox_, [this] { return std::vector<Device*>{device_.get()}; }};
-  OrderWorker worker_{
-      inbox_, extents_, uplink_,
-      [this] { return std::vector<Device*>{device_.get()}; }};
+  OrderWorker worker_{inbox_, extents_, uplink_,
+                      [this] { return std::vector<Device*>{device_.get()}; }};
 };
 
 using Outcomes = std::vector<v1::BufferOutcome>;
 
 TEST_F(OrderWorkerTest, OnlyTheBufferWhoseExtentNeverCameStays) {
-  EXPECT_EQ(Follow(kBufferSize * 2), (Outcomes{v1::BUFFER_OUTCOME_FAILED,
-                                         v1::BUFFER_OUTCOME_DONE}));
+  EXPECT_EQ(Follow(kBufferSize * 2),
+            (Outcomes{v1::BUFFER_OUTCOME_FAILED, v1::BUFFER_OUTCOME_DONE}));
   EXPECT_TRUE(Resident(first_));
   EXPECT_FALSE(Resident(second_));
 }

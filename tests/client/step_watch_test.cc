@@ -357,7 +357,8 @@ TEST(StepWatchTest, ABufferThatIsReplacedLeavesAfterItsOp) {
   const uint64_t ops = training.ops;
   step();
   ASSERT_FALSE(sink.left.empty());
-  EXPECT_EQ(sink.left.back(), (std::pair<uint64_t, uint64_t>(ops + 52, variable)));
+  EXPECT_EQ(sink.left.back(),
+            (std::pair<uint64_t, uint64_t>(ops + 52, variable)));
 }
 
 // A step is recorded while memory is short: its work seemed to take longer.

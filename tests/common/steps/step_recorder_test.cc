@@ -267,9 +267,9 @@ TEST(StepRecorderTest, WhatIsReplacedAndStillUsedIsToldApart) {
       if (access.buffer == logical) kinds.push_back(access.kind);
     }
   }
-  EXPECT_EQ(kinds, (std::vector<AccessKind>{
-                       AccessKind::kRead, AccessKind::kNew,
-                       AccessKind::kReplaced, AccessKind::kRead}));
+  EXPECT_EQ(kinds, (std::vector<AccessKind>{AccessKind::kRead, AccessKind::kNew,
+                                            AccessKind::kReplaced,
+                                            AccessKind::kRead}));
 }
 
 TEST(StepRecorderTest, MissingAllocationShiftsNoOthers) {
