@@ -1,6 +1,7 @@
 #include "client/src/admission.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "common/base/clock.h"
@@ -69,7 +70,12 @@ absl::Status Admission::Run(absl::Time deadline) {
       return status;
     }
     if (!keeps()) LetGo();
-    if (tries && !reserved && device_.AwaitEviction(&demand_)) continue;
+    if (tries && !reserved) {
+      const std::vector<Bytes> lacking = Lacking();
+      const Bytes need =
+          std::accumulate(lacking.begin(), lacking.end(), Bytes());
+      if (device_.AwaitEviction(need, &demand_)) continue;
+    }
     // What it needs beyond this is not known: it must not wait for that with
     // pins, beside another one that does.
     if (unknown_ || round++ >= kPatience) token = true;
@@ -209,18 +215,21 @@ absl::StatusOr<bool> Admission::RestoreOne(size_t index) {
   return true;
 }
 
-absl::Status Admission::Ask(absl::Time deadline, absl::Time until,
-                            bool overdraft) {
-  std::vector<Bytes> ranges = shortfall_;
-  if (!keeps()) {
-    // Everything was let go: what is missing now and all that is new.
-    ranges = new_ranges_;
-    for (const Target& target : targets_) {
-      if (target.buffer->word.phase() == Phase::kSwapped) {
-        ranges.push_back(target.buffer->range_size());
-      }
+std::vector<Bytes> Admission::Lacking() const {
+  if (keeps()) return shortfall_;
+  // Everything was let go: what is missing now and all that is new.
+  std::vector<Bytes> ranges = new_ranges_;
+  for (const Target& target : targets_) {
+    if (target.buffer->word.phase() == Phase::kSwapped) {
+      ranges.push_back(target.buffer->range_size());
     }
   }
+  return ranges;
+}
+
+absl::Status Admission::Ask(absl::Time deadline, absl::Time until,
+                            bool overdraft) {
+  const std::vector<Bytes> ranges = Lacking();
   if (ranges.empty() && !(overdraft && op_->tokens == 0)) {
     return absl::OkStatus();
   }

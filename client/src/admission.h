@@ -86,6 +86,8 @@ class Admission {
   // The buffer is gone. An op that begins again can do without: it had what it
   // needs.
   absl::Status Drop(size_t target);
+  // What it asks the daemon for.
+  std::vector<Bytes> Lacking() const;
   // Until the deadline, or `until`: RESOURCE_EXHAUSTED.
   absl::Status Ask(absl::Time deadline, absl::Time until, bool overdraft);
   // Unpins, and gives what was reserved to the caches.

@@ -408,9 +408,11 @@ class Device {
   // TakeLocally for one range; when that fails, again whenever the plan has
   // evicted something.
   bool TakeOrAwait(Bytes size, ChunkSet* chunks);
-  // Waits until the plan has evicted something; false when nothing is on its
-  // way out that was due when the demand began. Begins the demand.
-  bool AwaitEviction(std::optional<PlanRunner::Demand>* demand);
+  // For `need`. Waits until the plan has evicted something; false when nothing
+  // is on its way out that was due when the demand began, and when the plan has
+  // room for the need as it is: the daemon has the memory then. Begins the
+  // demand.
+  bool AwaitEviction(Bytes need, std::optional<PlanRunner::Demand>* demand);
 
   // Ranges and chunks (device_cache.cc).
   // Deletes ranges that have been taken out of the cache. Dismantle waits until
@@ -432,8 +434,7 @@ class Device {
   // Chunks for all of the needs from idle chunks and cached ranges, or none;
   // where mappings are kept, such as are mapped together already, if it can.
   bool TakeLocally(const std::vector<MemoryNeed>& needs,
-                   std::vector<ChunkSet>* chunks,
-                   Fill fill = Fill::kExactly);
+                   std::vector<ChunkSet>* chunks, Fill fill = Fill::kExactly);
   // Those, taken out of the idle ones and out of cached ranges, which go to
   // `ranges` whole; or nothing.
   ChunkSet TakeTogether(const MemoryNeed& need, Fill fill,
@@ -592,6 +593,7 @@ class Device {
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
   // Last: their threads end before the rest goes.
   StreamDrainer drainer_;
+  Bytes plan_budget_ ABSL_GUARDED_BY(mutex_);  // Zero without a plan.
   PlanRunner plan_runner_;
 };
 

@@ -18,6 +18,7 @@ absl::Status Device::FollowPlan(const v1::Plan& plan) {
     // Mute waits for this plan, or is seen here.
     absl::MutexLock look(&mutex_);
     if (muted_) return absl::UnavailableError("the connection broke");
+    plan_budget_ = Bytes(static_cast<int64_t>(plan.budget_bytes()));
   }
   plan_runner_.Start(plan);
   absl::Status status = step_watch_.Follow(plan, &plan_runner_);
@@ -47,7 +48,8 @@ std::optional<MemoryNeed> Device::NeedOf(uint64_t buffer_id) {
       buffer = buffers_.Find(buffer_id);
       if (buffer == nullptr || buffer->word.freed()) return std::nullopt;
       const Phase phase = buffer->word.phase();
-      if (phase == Phase::kSwapped) return MemoryNeed{buffer->range_size(), buffer};
+      if (phase == Phase::kSwapped)
+        return MemoryNeed{buffer->range_size(), buffer};
       if (phase == Phase::kEvicting) {
         if (buffer->word.TryMove(phase, Phase::kResuming)) break;
       } else if (phase == Phase::kBlocking || phase == Phase::kUnmapping) {
@@ -96,14 +98,20 @@ bool Device::TakeOrAwait(Bytes size, ChunkSet* chunks) {
       *chunks = std::move(local[0]);
       return true;
     }
-    if (!AwaitEviction(&demand)) return false;
+    if (!AwaitEviction(size, &demand)) return false;
   }
 }
 
-bool Device::AwaitEviction(std::optional<PlanRunner::Demand>* demand) {
+bool Device::AwaitEviction(Bytes need,
+                           std::optional<PlanRunner::Demand>* demand) {
   if (!demand->has_value()) {
     if (!plan_runner_.following()) return false;
     demand->emplace(plan_runner_);
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    const Bytes unused = chunks_.idle_bytes() + cache_.bytes();
+    if (chunks_.held_bytes() - unused + need <= plan_budget_) return false;
   }
   const absl::Time start = SteadyNow();
   if (!(*demand)->AwaitEviction()) return false;

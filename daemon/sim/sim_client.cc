@@ -169,8 +169,16 @@ bool SimClient::FindMemory(std::vector<uint32_t>* returning) {
   return true;
 }
 
+bool SimClient::IsWithinPlan(const std::vector<uint32_t>& buffers) const {
+  Bytes bytes = resident();
+  for (uint32_t b : buffers) bytes += buffers_[b].size;
+  return bytes <= plan_budget_;
+}
+
 void SimClient::Ask(std::vector<uint32_t> buffers) {
-  if (request_ || plan_evicts_ > 0) return;  // Memory is on its way.
+  if (request_) return;
+  // Memory is on its way, unless there should be enough.
+  if (plan_evicts_ > 0 && !IsWithinPlan(buffers)) return;
   request_ = RequestId(++last_request_);
   asked_ = world_.now();
   ++result_.requests;

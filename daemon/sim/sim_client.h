@@ -97,6 +97,8 @@ class SimClient {
   void Admit();
   void Pin();
   bool FindMemory(std::vector<uint32_t>* returning);
+  // What is on the device, with these, is no more than the plan foresees.
+  bool IsWithinPlan(const std::vector<uint32_t>& buffers) const;
   void Ask(std::vector<uint32_t> buffers);
   void RunOp();
   void EndOp();
@@ -194,6 +196,7 @@ class SimClient {
   Bytes live_;  // Of buffers, wherever they are.
   uint64_t reported_version_ = 0;
   std::map<uint32_t, SlotId> plan_slots_;  // By BufferReport::logical.
+  Bytes plan_budget_;                      // Zero without a plan.
   std::deque<uint32_t> to_evict_, to_restore_;
   int plan_evicts_ = 0;  // Copies for the plan that are under way.
   int plan_restores_ = 0;

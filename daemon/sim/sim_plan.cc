@@ -20,6 +20,7 @@ void SimClient::Follow(const core::PlanOrder& order) {
   to_evict_.clear();
   to_restore_.clear();
   plan_slots_.clear();
+  plan_budget_ = Bytes();
   core::OrderDone done;
   done.session = session_;
   done.order = order.order;
@@ -28,6 +29,7 @@ void SimClient::Follow(const core::PlanOrder& order) {
   } else if (!steps_.Follow(order.plan)) {
     done.error = "the step has changed";
   } else {
+    plan_budget_ = order.plan.budget;
     for (const core::PlanOrder::Place& place : order.places) {
       plan_slots_[place.buffer + 1] = place.slot.id;
     }

@@ -81,5 +81,26 @@ TEST_F(DevicePlanTest, AnOpWaitsForTheEvictionsThatAreDueBeforeItAsks) {
   });
 }
 
+// What the device had may have gone back to the daemon.
+TEST_F(DevicePlanTest, AnOpAsksForWhatThePlanHasRoomFor) {
+  PlanActivation(3, 5);
+  plan_.set_budget_bytes(GiB(1).count());
+  Follow();
+  Step([&](int op) {
+    if (op == 3) driver_->set_may_end(false);
+    if (op != 4) return;
+    driver_->AwaitCopy();
+    device_->Trim(GiB(1), 1);
+    Op* op_now =
+        Begin({{weights_[0], 0, METS_READ},
+               {nullptr, static_cast<uint64_t>(SizeOf(3).count()), METS_NEW}});
+    char* made = Alloc(SizeOf(3));
+    EXPECT_EQ(driver_->copies(), 1) << "the eviction has not ended";
+    device_->EndOp(op_now);
+    device_->Free(made);
+    driver_->set_may_end(true);
+  });
+}
+
 }  // namespace
 }  // namespace mets::client
