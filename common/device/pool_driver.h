@@ -22,6 +22,8 @@ struct PoolDriverInfo {
   std::vector<Bytes> chunk_classes;
   // To or from the host, one way; 0: not known.
   double bus_bytes_per_second = 0;
+  // As of MapDriverInfo.
+  int moves = 1;
 };
 
 // Makes and destroys the physical memory of one device. It needs no context

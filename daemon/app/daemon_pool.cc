@@ -59,6 +59,7 @@ core::CoreConfig CoreConfigFor(
     device.name = DeviceName(config.devices[i], i);
     device.kind = info.kind;
     device.chunk_classes = info.chunk_classes;
+    device.moves = info.moves;
     if (info.bus_bytes_per_second > 0) {
       device.bus_bytes_per_second = info.bus_bytes_per_second;
     }

@@ -200,6 +200,7 @@ struct PlanTask {
   std::shared_ptr<const steps::StepProgram> program;
   Bytes budget;
   double bus_bytes_per_second = 0;  // Each way.
+  int moves = 1;                    // As of DeviceConfig.
 };
 
 // ---- actions for operators --------------------------------------------------

@@ -24,6 +24,8 @@ struct DeviceConfig {
   std::vector<Bytes> chunk_classes;  // Ascending; each divides the next.
   // To or from swap space, one way.
   double bus_bytes_per_second = 10e9;
+  // Moves that a client has under way at a time for its plan, each way.
+  int moves = 1;
 };
 
 struct CoreConfig {

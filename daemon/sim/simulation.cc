@@ -64,6 +64,7 @@ class Simulator {
           " of the device's ", FormatBytes(options_.device_memory)));
     }
     device.bus_bytes_per_second = options_.costs.bus_bytes_per_second;
+    device.moves = options_.costs.moves;
     for (size_t i = 0; i < jobs_.size(); ++i) {
       const Bytes largest = LargestOp(*jobs_[i].program);
       if (largest <= device.pool) continue;

@@ -13,6 +13,8 @@ namespace mets {
 
 // Chunk classes, ranges and mappings are multiples of this.
 constexpr Bytes kCudaGranularity = MiB(2);
+// MapDriverInfo::moves.
+constexpr int kCudaMoves = 2;
 
 struct CudaDevice {
   CUdevice device = 0;

@@ -17,7 +17,6 @@ namespace {
 
 constexpr Bytes kSmallestRegion = GiB(8);
 constexpr Bytes kSlabThreshold = MiB(8);
-constexpr int kMoves = 2;
 // Larger copies are cut: a copy engine turns to another stream only at the end
 // of a copy.
 constexpr Bytes kLargestCopy = MiB(64);
@@ -85,7 +84,7 @@ CudaMapDriver::~CudaMapDriver() {
 }
 
 MapDriverInfo CudaMapDriver::info() const {
-  return {"cuda", kCudaGranularity, kSlabThreshold, kMoves,
+  return {"cuda", kCudaGranularity, kSlabThreshold, kCudaMoves,
           /*keeps_mappings=*/true};
 }
 

@@ -35,7 +35,8 @@ CudaPoolDriver::CudaPoolDriver(const CudaApi& api, CudaDevice device,
 
 PoolDriverInfo CudaPoolDriver::info() const {
   const absl::StatusOr<double> bus = options_.bus_speed(device_.id);
-  return {"cuda", budget_.total(), budget_.classes(), bus.ok() ? *bus : 0};
+  return {"cuda", budget_.total(), budget_.classes(), bus.ok() ? *bus : 0,
+          kCudaMoves};
 }
 
 absl::StatusOr<UniqueFd> CudaPoolDriver::CreateChunk(Bytes size) {

@@ -15,9 +15,11 @@ namespace mets::core {
 struct BusSpeed {
   double out = 0;  // Device to host.
   double in = 0;
+  int moves = 1;  // That a client has under way at a time, each way.
 };
 
-// Of a copy, besides its bytes: messages, mappings.
+// Of a copy, besides its bytes: messages, mappings. The bus may copy other
+// bytes meanwhile.
 inline constexpr double kCopyLatency = 80e-6;
 
 // Of a copy's bytes alone.

@@ -16,14 +16,14 @@ PlanReplay::PlanReplay(const StepProfile& profile, Bytes budget,
     : profile_(profile),
       budget_(budget),
       bus_(bus),
+      latency_(bus.moves * kCopyLatency),
       absences_(absences),
       leave_after_(profile.ops()),
       place_(profile.program().buffers.size(), Place::kNone),
       dirty_(place_.size(), true),
       old_(place_.size(), Place::kNone),
       ready_(place_.size(), 0),
-      out_end_(kNever),
-      in_end_(kNever) {
+      copy_(place_.size(), 0) {
   for (uint32_t i = 0; i < absences.size(); ++i) {
     if (profile.buffer(absences[i].buffer).uses.empty()) continue;
     leave_after_[absences[i].evict_after].push_back(i);
@@ -158,22 +158,27 @@ void PlanReplay::Post(uint32_t op) {
   RestoreNext(now_);
 }
 
-double PlanReplay::NextEvent() const { return std::min(out_end_, in_end_); }
+double PlanReplay::NextEvent() const {
+  double next = kNever;
+  for (const Leaving& leaving : leaving_) next = std::min(next, leaving.ends);
+  for (double ends : coming_) next = std::min(next, ends);
+  return next;
+}
 
 void PlanReplay::Advance(double until) {
   for (;;) {
     const double event = NextEvent();
     if (event == kNever || event > until) break;
-    if (out_end_ <= in_end_) {
-      out_end_ = kNever;
-      if (place_[leaving_] == Place::kLeaving) {
-        place_[leaving_] = Place::kAway;
-        dirty_[leaving_] = false;
-        used_ -= profile_.size(leaving_);
-      }
+    const auto left =
+        std::find_if(leaving_.begin(), leaving_.end(),
+                     [event](const Leaving& l) { return l.ends == event; });
+    if (left != leaving_.end()) {
+      const Leaving leaving = *left;
+      leaving_.erase(left);
+      HasLeft(leaving);
       EvictNext(event);
     } else {
-      in_end_ = kNever;
+      coming_.erase(std::find(coming_.begin(), coming_.end(), event));
     }
     now_ = std::max(now_, event);
     if (op_waits_) return;  // Whoever waits looks first.
@@ -182,26 +187,37 @@ void PlanReplay::Advance(double until) {
   now_ = std::max(now_, until);
 }
 
+void PlanReplay::HasLeft(const Leaving& leaving) {
+  Place& place = place_[leaving.buffer];
+  if (place != Place::kLeaving || copy_[leaving.buffer] != leaving.copy) return;
+  place = Place::kAway;
+  dirty_[leaving.buffer] = false;
+  used_ -= profile_.size(leaving.buffer);
+}
+
 void PlanReplay::EvictNext(double at) {
-  while (out_end_ == kNever && !to_evict_.empty()) {
-    const steps::Absence& absence = absences_[to_evict_.front()];
+  while (leaving_.size() < static_cast<size_t>(bus_.moves) &&
+         !to_evict_.empty()) {
+    const uint32_t buffer = absences_[to_evict_.front()].buffer;
     to_evict_.pop_front();
-    if (place_[absence.buffer] != Place::kQueued) continue;
-    place_[absence.buffer] = Place::kLeaving;
-    leaving_ = absence.buffer;
-    out_end_ = at + kCopyLatency;
-    if (dirty_[absence.buffer]) {
-      out_end_ += CopySeconds(profile_.size(absence.buffer), bus_.out);
+    if (place_[buffer] != Place::kQueued) continue;
+    place_[buffer] = Place::kLeaving;
+    double copied = at;
+    if (dirty_[buffer]) {
+      copied = out_free_ = std::max(out_free_, at) +
+                           CopySeconds(profile_.size(buffer), bus_.out);
     }
+    leaving_.push_back({buffer, ++copy_[buffer], copied + latency_});
   }
 }
 
 void PlanReplay::RestoreNext(double at) {
-  while (in_end_ == kNever && !to_restore_.empty() && !op_waits_) {
+  while (coming_.size() < static_cast<size_t>(bus_.moves) &&
+         !to_restore_.empty() && !op_waits_) {
     const uint32_t buffer = to_restore_.front();
     if (place_[buffer] == Place::kAway) {
       if (!Fits(profile_.size(buffer))) return;
-      in_end_ = CopyBack(buffer, at);
+      coming_.push_back(CopyBack(buffer, at));
     }
     to_restore_.pop_front();
   }
@@ -210,7 +226,7 @@ void PlanReplay::RestoreNext(double at) {
 double PlanReplay::CopyBack(uint32_t buffer, double at) {
   used_ += profile_.size(buffer);
   place_[buffer] = Place::kComing;
-  in_free_ = std::max(in_free_, at) + kCopyLatency +
+  in_free_ = std::max(in_free_, at + latency_) +
              CopySeconds(profile_.size(buffer), bus_.in);
   return ready_[buffer] = in_free_;
 }

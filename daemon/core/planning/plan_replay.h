@@ -13,10 +13,11 @@
 
 namespace mets::core {
 
-// Follows a plan event by event as a client does: one copy each way at a time,
-// evictions in the order in which their ops end, restores in the order of their
-// places, each as soon as there is memory for it; an op takes all that it lacks
-// at once, before any restore, and copies back itself what is not there.
+// Follows a plan event by event as a client does: so many moves each way at a
+// time, for which the bus copies one after the other; evictions in the order in
+// which their ops end, restores in the order of their places, each as soon as
+// there is memory for it; an op takes all that it lacks at once, before any
+// restore, and copies back itself what is not there.
 //
 // Not thread-safe. Borrows what it is given.
 class PlanReplay {
@@ -39,6 +40,13 @@ class PlanReplay {
     kComing
   };
 
+  // Out of the device, and when its memory is free.
+  struct Leaving {
+    uint32_t buffer;
+    uint32_t copy;  // Stays what copy_ says, unless the buffer stays.
+    double ends;
+  };
+
   void PlaceAtFirst();
   // False: there is no memory.
   bool Run(uint32_t op);
@@ -50,6 +58,8 @@ class PlanReplay {
   void Post(uint32_t op);
   void Advance(double until);
   double NextEvent() const;
+  // The buffer's memory is free, if it has not stayed.
+  void HasLeft(const Leaving& leaving);
   void EvictNext(double at);
   void RestoreNext(double at);
   double CopyBack(uint32_t buffer, double at);
@@ -58,6 +68,7 @@ class PlanReplay {
   const StepProfile& profile_;
   const Bytes budget_;
   const BusSpeed bus_;
+  const double latency_;  // Of each move: one CPU maps for all of them.
   const std::vector<steps::Absence>& absences_;
   std::vector<std::vector<uint32_t>> leave_after_;  // Absences, by op.
   std::vector<steps::PlannedReturn> returns_;
@@ -69,12 +80,14 @@ class PlanReplay {
   std::vector<double> ready_;  // When what is coming is here.
   Bytes used_;
   double now_ = 0;
-  double in_free_ = 0;
-  bool op_waits_ = false;          // For memory.
-  std::deque<uint32_t> to_evict_;  // Absences.
+  double out_free_ = 0, in_free_ = 0;  // When the bus has copied what it has.
+  bool op_waits_ = false;              // For memory.
+  std::deque<uint32_t> to_evict_;      // Absences.
   std::deque<uint32_t> to_restore_;
-  double out_end_, in_end_;  // Of the copies for the plan; infinity: none.
-  uint32_t leaving_ = 0;     // The buffer of the one out.
+  // Moves for the plan.
+  std::vector<Leaving> leaving_;
+  std::vector<double> coming_;  // When they end.
+  std::vector<uint32_t> copy_;  // Of each buffer: the last that left with it.
 };
 
 }  // namespace mets::core

@@ -9,7 +9,7 @@
 namespace mets::core {
 namespace {
 
-constexpr uint64_t kMostOps = 1 << 18;  // Of all estimates together.
+constexpr uint64_t kMostOps = 1 << 17;  // Of all estimates together.
 // Shorter by less is no improvement.
 constexpr double kEnough = 0.9995;
 

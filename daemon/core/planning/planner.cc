@@ -16,6 +16,7 @@ namespace {
 
 // Of the budget.
 constexpr double kMargins[] = {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
+constexpr size_t kImproved = 6;
 // Steps that differ by less are equally fast.
 constexpr double kNearly = 1.005;
 
@@ -127,19 +128,24 @@ absl::StatusOr<steps::StepPlan> MakePlan(const steps::StepProgram& program,
   std::vector<steps::StepPlan> plans;
   AddPlans(profile, goal, farthest, &plans);
   AddPlans(profile, goal, longest, &plans);
-  const size_t without = Best(plans);
   AddPlans(profile, goal, policy, &plans);
-  const size_t with = Best(plans);
-  std::vector<steps::StepPlan> improved = {
-      Improved(profile, goal, plans[with])};
-  if (with != without) {
-    improved.push_back(Improved(profile, goal, plans[without]));
+  std::stable_sort(
+      plans.begin(), plans.end(),
+      [](const auto& a, const auto& b) { return a.duration < b.duration; });
+  std::vector<steps::StepPlan> improved;
+  for (size_t i = 0; i < plans.size() && improved.size() < kImproved; ++i) {
+    if (i > 0 && plans[i].duration == plans[i - 1].duration &&
+        plans[i].evicted == plans[i - 1].evicted) {
+      continue;  // The same.
+    }
+    improved.push_back(Improved(profile, goal, plans[i]));
   }
   return improved[Best(improved)];
 }
 
 PlanMade MakePlan(const PlanTask& task, const VictimPolicy& policy) {
-  const BusSpeed bus{task.bus_bytes_per_second, task.bus_bytes_per_second};
+  const BusSpeed bus{task.bus_bytes_per_second, task.bus_bytes_per_second,
+                     task.moves};
   return {task.session, task.device, task.number,
           MakePlan(*task.program, {task.budget, bus}, policy)};
 }

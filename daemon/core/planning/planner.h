@@ -22,9 +22,9 @@ struct PlanGoal {
 //
 // A second choice is how much of the budget stays free for buffers that come
 // back early: more of it moves more bytes, less of it lets ops wait. Of these
-// choices with several such margins, the plan with the shortest estimated step
-// is taken (among nearly equal ones, the one that moves least) and improved by
-// trying, and so is the best one without the policy; the better one is it.
+// choices with several such margins, the plans with the shortest estimated
+// steps are improved by trying; the best of them is it (among nearly equal
+// ones, the one that moves least).
 //
 // RESOURCE_EXHAUSTED when one op alone needs more than the budget; the message
 // says how much.

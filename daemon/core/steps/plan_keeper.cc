@@ -133,7 +133,7 @@ void PlanKeeper::Ask(Session& session, size_t index, Bytes budget) {
   state_.Send(
       PlanTask{session.id, device.name, last_task_,
                Rounded(*holding.steps.program(), device.chunk_classes.front()),
-               budget, device.bus_bytes_per_second});
+               budget, device.bus_bytes_per_second, device.moves});
 }
 
 void PlanKeeper::OnMade(const PlanMade& input) {
