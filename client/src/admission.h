@@ -18,14 +18,14 @@ namespace mets::client {
 // and memory for what it will allocate.
 //
 // How. First from what this process has. Otherwise it lets go of everything,
-// waits for the evictions that the plan has due, if any, asks the daemon for
-// the whole need, and waits with nothing pinned and nothing reserved, so that
-// ops which wait for each other cannot stop one another. What
-// left meanwhile is asked for again; after kPatience such rounds, and for ops
-// whose need is unknown where they have to ask or the device is tight, it takes
-// the device's overdraft token, whose only holder keeps what it has while it
-// waits for the rest; but for kKeepFor only, because an op that has begun
-// without the token may need just that to end.
+// waits for the evictions that the plan has due, if any (and if the plan has no
+// room for the op as it is), asks the daemon for the whole need, and waits with
+// nothing pinned and nothing reserved, so that ops which wait for each other
+// cannot stop one another. What left meanwhile is asked for again; after
+// kPatience such rounds, and for ops whose need is unknown where they have to
+// ask or the device is tight, it takes the device's overdraft token, whose only
+// holder keeps what it has while it waits for the rest; but for kKeepFor only,
+// because an op that has begun without the token may need just that to end.
 //
 // Used by one thread. `op` has no pins at the start.
 class Admission {

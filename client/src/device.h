@@ -593,7 +593,7 @@ class Device {
   uint64_t reported_version_ ABSL_GUARDED_BY(mutex_) = 0;  // StepWatch's.
   // Last: their threads end before the rest goes.
   StreamDrainer drainer_;
-  Bytes plan_budget_ ABSL_GUARDED_BY(mutex_);  // Zero without a plan.
+  Bytes plan_budget_ ABSL_GUARDED_BY(mutex_);  // Of the last plan.
   PlanRunner plan_runner_;
 };
 

@@ -70,7 +70,7 @@ absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
             ? Import(device, granted)
             : absl::UnavailableError("the connection broke");
     absl::MutexLock lock(&mutex_);
-    if (--importing_ == 0) answered_.SignalAll();
+    --importing_;
     // The grant of a stream that broke is void: the snapshot did not name it.
     if (!request->granted) continue;
     if (!imported.ok() && open_) return GiveUp(*request, imported);
@@ -225,8 +225,11 @@ void RequestTable::OnBroken() {
 }
 
 void RequestTable::AwaitImports() {
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return importing_ == 0;
+  };
   absl::MutexLock lock(&mutex_);
-  while (importing_ > 0) answered_.Wait(&mutex_);
+  mutex_.Await(absl::Condition(&none));
 }
 
 void RequestTable::OnOpen(uint64_t generation) {

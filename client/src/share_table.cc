@@ -51,7 +51,7 @@ absl::Status ShareTable::Ask(Device& device, v1::ClientMessage message,
                  ? Import(device, answer)
                  : absl::UnavailableError("the connection broke");
     mutex_.Lock();
-    if (--importing_ == 0) changed_.SignalAll();
+    --importing_;
     if (!request.answered) continue;  // The stream broke: it is void.
     if (status.ok()) status = take(answer);
     if (status.ok() || open_) break;
@@ -112,8 +112,11 @@ void ShareTable::OnBroken() {
 }
 
 void ShareTable::AwaitImports() {
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return importing_ == 0;
+  };
   absl::MutexLock lock(&mutex_);
-  while (importing_ > 0) changed_.Wait(&mutex_);
+  mutex_.Await(absl::Condition(&none));
 }
 
 void ShareTable::OnOpen(uint64_t epoch) {

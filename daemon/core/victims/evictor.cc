@@ -273,7 +273,11 @@ void Evictor::Issue(const ReclaimGoal& goal, Share& share) {
 // Only when not enough was found: it looks at every session.
 void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) {
   for (auto& [id, session] : state_.sessions.all()) {
-    if (goal.only != nullptr && session.job != goal.only) continue;
+    const Job& job = *session.job;
+    if (goal.only != nullptr && &job != goal.only) continue;
+    if (!job.guarantee.is_zero() && *job.sessions.begin() == id) {
+      round->kept += KeptByGuarantee(state_, job, goal);
+    }
     Holding& holding = session.holdings[goal.device];
     if (!session.serves()) {
       round->silent += holding.bytes();
@@ -284,10 +288,6 @@ void Evictor::NoteSessions(const ReclaimGoal& goal, Round* round) {
       round->untold = true;
       AskForLife(goal.device, session.id, &holding);
     }
-  }
-  for (const auto& [key, job] : state_.sessions.jobs()) {
-    if (goal.only != nullptr && &job != goal.only) continue;
-    round->kept += KeptByGuarantee(state_, job, goal);
   }
 }
 
