@@ -63,14 +63,12 @@ absl::StatusOr<Grant> RequestTable::Acquire(Device& device,
       const absl::Status status = AwaitAnswer(*request, start);
       if (!status.ok()) return GiveUp(*request, status);
       granted = request->grant;
-      ++importing_;
+      importer_.Begin();
     }
     const absl::Status imported =
-        inbox_.WaitFor(granted.fd_seq())
-            ? Import(device, granted)
-            : absl::UnavailableError("the connection broke");
+        importer_.Import(device, granted.chunks(), granted.fd_seq());
     absl::MutexLock lock(&mutex_);
-    --importing_;
+    importer_.End();
     // The grant of a stream that broke is void: the snapshot did not name it.
     if (!request->granted) continue;
     if (!imported.ok() && open_) return GiveUp(*request, imported);
@@ -170,17 +168,6 @@ void RequestTable::SayWaiting(const Request& request) {
                    "); metsd is away. METS_WAIT sets how long to wait"));
 }
 
-absl::Status RequestTable::Import(Device& device, const v1::Granted& granted) {
-  for (const v1::Chunk& chunk : granted.chunks()) {
-    if (device.KnowsChunk(chunk.chunk_id())) continue;
-    METS_ASSIGN_OR_RETURN(DescriptorInbox::Entry entry,
-                          inbox_.TakeChunk(chunk.chunk_id()));
-    METS_RETURN_IF_ERROR(
-        device.ImportChunk(chunk.chunk_id(), std::move(entry.fd), entry.size));
-  }
-  return absl::OkStatus();
-}
-
 void RequestTable::OnGranted(const v1::Granted& granted) {
   absl::MutexLock lock(&mutex_);
   auto it = requests_.find(granted.request_id());
@@ -222,14 +209,6 @@ void RequestTable::OnBroken() {
     request->sent = request->granted = false;
   }
   answered_.SignalAll();
-}
-
-void RequestTable::AwaitImports() {
-  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return importing_ == 0;
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&none));
 }
 
 void RequestTable::OnOpen(uint64_t generation) {

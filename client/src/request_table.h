@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "client/src/descriptor_inbox.h"
+#include "client/src/chunk_importer.h"
 #include "client/src/device.h"
 
 namespace mets::client {
@@ -26,8 +26,8 @@ class RequestTable {
   using Send = std::function<void(v1::ClientMessage)>;
 
   // `send` is called under the table's mutex; it must not block.
-  RequestTable(DescriptorInbox& inbox, Send send)
-      : inbox_(inbox), send_(std::move(send)) {}
+  RequestTable(ChunkImporter& importer, Send send)
+      : importer_(importer), send_(std::move(send)) {}
 
   // See Uplink::Acquire.
   absl::StatusOr<Grant> Acquire(Device& device,
@@ -41,9 +41,6 @@ class RequestTable {
 
   // The stream has ended: what it granted and nobody has taken is void.
   void OnBroken();
-  // Then, once the inbox is closed: nobody takes descriptors of that stream
-  // from it any more, or makes a device know them.
-  void AwaitImports();
   // Stream `generation` takes requests: those that wait are sent.
   void OnOpen(uint64_t generation);
   // There will be no stream any more.
@@ -70,17 +67,15 @@ class RequestTable {
   absl::Status GiveUp(const Request& request, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t Remove(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Import(Device& device, const v1::Granted& granted);
   void SayWaiting(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  DescriptorInbox& inbox_;
+  ChunkImporter& importer_;
   const Send send_;
   absl::Mutex mutex_;
   absl::CondVar answered_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
-  int importing_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads.
   bool said_waiting_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<Request>> requests_

@@ -75,10 +75,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(Settings settings) {
 Session::Session(Settings settings)
     : settings_(std::move(settings)),
       extents_(inbox_, [this] { return Devices(); }),
+      importer_(inbox_),
       requests_(
-          inbox_,
+          importer_,
           [this](v1::ClientMessage message) { Send(std::move(message)); }),
-      shares_(inbox_,
+      shares_(importer_,
               [this](v1::ClientMessage message) { Send(std::move(message)); }),
       orders_(std::make_unique<OrderWorker>(inbox_, extents_, *this,
                                             [this] { return Devices(); })) {}
@@ -297,8 +298,7 @@ void Session::OnBroken() {
   requests_.OnBroken();
   shares_.OnBroken();
   inbox_.Close();
-  requests_.AwaitImports();
-  shares_.AwaitImports();
+  importer_.AwaitEnd();
   orders_->Abandon();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "client/src/chunk_importer.h"
 #include "client/src/connection.h"
 #include "client/src/descriptor_inbox.h"
 #include "client/src/device.h"
@@ -101,6 +102,7 @@ class Session : public Uplink {
   const Settings settings_;
   DescriptorInbox inbox_;
   ExtentRegistrar extents_;
+  ChunkImporter importer_;
   RequestTable requests_;
   ShareTable shares_;
   std::atomic<uint64_t> generation_{0};

@@ -45,13 +45,11 @@ absl::Status ShareTable::Ask(Device& device, v1::ClientMessage message,
     status = AwaitAnswer(request);
     if (!status.ok()) break;
     const v1::ShareAnswer answer = request.answer;
-    ++importing_;
+    importer_.Begin();
     mutex_.Unlock();
-    status = inbox_.WaitFor(answer.fd_seq())
-                 ? Import(device, answer)
-                 : absl::UnavailableError("the connection broke");
+    status = importer_.Import(device, answer.chunks(), answer.fd_seq());
     mutex_.Lock();
-    --importing_;
+    importer_.End();
     if (!request.answered) continue;  // The stream broke: it is void.
     if (status.ok()) status = take(answer);
     if (status.ok() || open_) break;
@@ -72,17 +70,6 @@ absl::Status ShareTable::AwaitAnswer(const Request& request) {
     }
     changed_.Wait(&mutex_);
   }
-}
-
-absl::Status ShareTable::Import(Device& device, const v1::ShareAnswer& answer) {
-  for (const v1::Chunk& chunk : answer.chunks()) {
-    if (device.KnowsChunk(chunk.chunk_id())) continue;
-    METS_ASSIGN_OR_RETURN(DescriptorInbox::Entry entry,
-                          inbox_.TakeChunk(chunk.chunk_id()));
-    METS_RETURN_IF_ERROR(
-        device.ImportChunk(chunk.chunk_id(), std::move(entry.fd), entry.size));
-  }
-  return absl::OkStatus();
 }
 
 bool ShareTable::Stale(const Request& request) const {
@@ -109,14 +96,6 @@ void ShareTable::OnBroken() {
   absl::MutexLock lock(&mutex_);
   open_ = false;
   for (auto& [id, request] : requests_) request.answered = false;
-}
-
-void ShareTable::AwaitImports() {
-  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return importing_ == 0;
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&none));
 }
 
 void ShareTable::OnOpen(uint64_t epoch) {

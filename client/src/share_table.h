@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "client/src/descriptor_inbox.h"
+#include "client/src/chunk_importer.h"
 #include "client/src/device.h"
 #include "mets/v1/session.pb.h"
 
@@ -24,8 +24,8 @@ class ShareTable {
 
   // `send` and what `take` does are called under the table's mutex; `send` must
   // not block.
-  ShareTable(DescriptorInbox& inbox, Send send)
-      : inbox_(inbox), send_(std::move(send)) {}
+  ShareTable(ChunkImporter& importer, Send send)
+      : importer_(importer), send_(std::move(send)) {}
 
   // See Uplink::AskForShare.
   absl::Status Ask(Device& device, v1::ClientMessage message, Take take);
@@ -35,8 +35,6 @@ class ShareTable {
 
   // The stream has ended: answers that nobody has taken are void.
   void OnBroken();
-  // As of RequestTable.
-  void AwaitImports();
   // A stream takes requests: those that wait are sent.
   void OnOpen(uint64_t epoch);
   // There will be no stream any more.
@@ -56,16 +54,14 @@ class ShareTable {
   void SendRequest(Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitAnswer(const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Import(Device& device, const v1::ShareAnswer& answer);
 
-  DescriptorInbox& inbox_;
+  ChunkImporter& importer_;
   const Send send_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
-  int importing_ ABSL_GUARDED_BY(mutex_) = 0;  // Threads.
   absl::Status ended_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Request> requests_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,8 +1,6 @@
 #include "client/src/order_worker.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <thread>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "tests/client/device_fixture.h"
+#include "tests/client/first_descriptor.h"
 
 namespace mets::client {
 namespace {
@@ -37,14 +36,7 @@ class OrderWorkerTest : public DeviceFixture {
   }
 
   void DeliverExtent() {
-    ipc::Fds fds;
-    fds.seq = 1;
-    fds.kind = ipc::FdKind::kExtent;
-    fds.ids = {kLateExtent};
-    fds.sizes = {MiB(128)};
-    fds.fds.emplace_back(memfd_create("extent", MFD_CLOEXEC));
-    METS_CHECK(ftruncate(fds.fds[0].get(), MiB(128).count()) == 0);
-    inbox_.Put(std::move(fds));
+    inbox_.Put(FirstDescriptor(ipc::FdKind::kExtent, kLateExtent, MiB(128)));
   }
   // Follows the order, for so much: outcomes by candidate.
   std::vector<v1::BufferOutcome> Follow(Bytes target) {

@@ -1,8 +1,6 @@
 #include "client/src/request_table.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <memory>
 #include <thread>
@@ -15,6 +13,7 @@
 #include "common/device/forwarding_map_driver.h"
 #include "common/device/host/host_map_driver.h"
 #include "tests/client/fake_uplink.h"
+#include "tests/client/first_descriptor.h"
 
 namespace mets::client {
 namespace {
@@ -50,14 +49,7 @@ class RequestTableTest : public testing::Test {
   }
 
   void DeliverChunk() {
-    ipc::Fds fds;
-    fds.seq = 1;
-    fds.kind = ipc::FdKind::kChunk;
-    fds.ids = {kChunk};
-    fds.sizes = {MiB(1)};
-    fds.fds.emplace_back(memfd_create("chunk", MFD_CLOEXEC));
-    METS_CHECK(ftruncate(fds.fds[0].get(), MiB(1).count()) == 0);
-    inbox_.Put(std::move(fds));
+    inbox_.Put(FirstDescriptor(ipc::FdKind::kChunk, kChunk, MiB(1)));
   }
   void AnswerRequest(uint64_t id) {
     v1::Granted granted;
@@ -74,7 +66,8 @@ class RequestTableTest : public testing::Test {
   HeldUpImports* imports_;
   std::unique_ptr<Device> device_;
   DescriptorInbox inbox_;
-  RequestTable requests_{inbox_, [](v1::ClientMessage) {}};
+  ChunkImporter importer_{inbox_};
+  RequestTable requests_{importer_, [](v1::ClientMessage) {}};
 };
 
 // A new daemon numbers its chunks from 1 again: what is imported of the old
@@ -95,7 +88,7 @@ TEST_F(RequestTableTest, NothingIsImportedOnceTheConnectionHasEnded) {
   });
   requests_.OnBroken();
   inbox_.Close();
-  requests_.AwaitImports();
+  importer_.AwaitEnd();
   EXPECT_TRUE(imports_->may_end.HasBeenNotified());
   EXPECT_TRUE(device_->KnowsChunk(kChunk));
 
