@@ -48,8 +48,9 @@ std::optional<MemoryNeed> Device::NeedOf(uint64_t buffer_id) {
       buffer = buffers_.Find(buffer_id);
       if (buffer == nullptr || buffer->word.freed()) return std::nullopt;
       const Phase phase = buffer->word.phase();
-      if (phase == Phase::kSwapped)
+      if (phase == Phase::kSwapped) {
         return MemoryNeed{buffer->range_size(), buffer};
+      }
       if (phase == Phase::kEvicting) {
         if (buffer->word.TryMove(phase, Phase::kResuming)) break;
       } else if (phase == Phase::kBlocking || phase == Phase::kUnmapping) {

@@ -118,8 +118,9 @@ SlabSet::Room SlabSet::FindFree(const Kind& kind, int64_t size,
        ++it) {
     Block* block = it->block;
     const int64_t end = block->offset + block->size;
-    if (Aligned(block->offset, align) + size <= end)
+    if (Aligned(block->offset, align) + size <= end) {
       return {block->slab, block};
+    }
   }
   return {};
 }
