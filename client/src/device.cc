@@ -315,13 +315,12 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
   const SlabSet::Room room =
       slabs_.FindRoom(mobility, options.bytes, options.align, stream);
   Slab* slab = room.slab;
-  // In an op the slab must be resident; another one is found otherwise.
-  const bool pins = op != nullptr && op->PinsNew(mobility);
-  bool unused;
-  if (!room.found() || (pins && !slab->buffer()->word.TryPin(&unused))) {
-    return false;
+  if (!room.found()) return false;
+  if (op != nullptr && op->PinsNew(mobility)) {
+    bool unused;  // It is resident: not set aside.
+    METS_CHECK(slab->buffer()->word.TryPin(&unused));
+    op->AddPin(slab->buffer(), false);
   }
-  if (pins) op->AddPin(slab->buffer(), false);
   slab->buffer()->MarkDirty();
   slab->buffer()->AddStreams(stream.bit);
   *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
@@ -395,12 +394,34 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
     if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
     live_bytes_ -= bytes;
-    if (!slab->empty() || !slabs_.HasOther(slab)) return;
-    slabs_.Remove(slab);
-    buffer->slab.store(nullptr, std::memory_order_relaxed);
-    buffer->bytes = 0;
+    const bool serves = !slab->aside() && !slabs_.HasOther(slab);
+    if (!slab->empty() || serves) return;
+    RemoveSlab(buffer);
   }
   FreeBuffer(buffer);
+}
+
+bool Device::FreeEmptySlab(uint64_t buffer_id) {
+  Buffer* buffer;
+  {
+    absl::MutexLock lock(&mutex_);
+    buffer = buffers_.Find(buffer_id);
+    const Slab* slab = buffer == nullptr
+                           ? nullptr
+                           : buffer->slab.load(std::memory_order_relaxed);
+    if (slab == nullptr || !slab->empty() ||
+        buffer->mobility != Mobility::kMovable) {
+      return false;
+    }
+    RemoveSlab(buffer);
+  }
+  FreeBuffer(buffer);
+  return true;
+}
+
+void Device::RemoveSlab(Buffer* buffer) {
+  slabs_.Remove(buffer->slab.exchange(nullptr, std::memory_order_relaxed));
+  buffer->bytes = 0;
 }
 
 void Device::FreeBuffer(Buffer* buffer) {

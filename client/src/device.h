@@ -300,6 +300,11 @@ class Device {
   void Begin(Buffer* buffer, uint64_t bytes, Mobility mobility, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeSmall(Buffer* buffer, void* address, StreamMask stream);
+  // Frees a slab that could move and in which nothing is allocated; false when
+  // the buffer is something else.
+  bool FreeEmptySlab(uint64_t buffer_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // REQUIRES: the buffer is an empty slab. Its buffer is to be freed then.
+  void RemoveSlab(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeBuffer(Buffer* buffer);
   // Ends a freed buffer if this caller may; keeps its range for `op` when that
   // has a reservation. `freed`: bytes that live no more.
@@ -349,6 +354,10 @@ class Device {
   PinResult PinOrWait(Buffer* buffer);
   void WaitWhileOwned(Buffer* buffer);
   void Signal();
+  // It leaves kResident: one that is a slab for movable allocations serves none
+  // until it is back. (A gated program has everything back before it runs.)
+  void NoteAway(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteBack(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // REQUIRES: the caller has moved it to kResuming.
   void Resume(Buffer* buffer);
   // REQUIRES: the caller has moved it to kRestoring; it is pinned afterwards.

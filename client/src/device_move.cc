@@ -84,12 +84,25 @@ Device::PinResult Device::PinOrWait(Buffer* buffer) {
   }
 }
 
+void Device::NoteAway(Buffer* buffer) {
+  ++away_;
+  Slab* slab = buffer->slab.load(std::memory_order_relaxed);
+  if (slab == nullptr || buffer->mobility != Mobility::kMovable) return;
+  slabs_.SetAside(slab);
+}
+
+void Device::NoteBack(Buffer* buffer) {
+  --away_;
+  Slab* slab = buffer->slab.load(std::memory_order_relaxed);
+  if (slab != nullptr) slabs_.PutBack(slab);
+}
+
 void Device::Resume(Buffer* buffer) {
   METS_CHECK_OK(driver_->AllowAccess(
       buffer->base.load(std::memory_order_relaxed), HandlesOf(buffer->chunks)));
   {
     absl::MutexLock lock(&mutex_);
-    --away_;
+    NoteBack(buffer);
     METS_CHECK(buffer->word.TryMove(Phase::kResuming, Phase::kResident));
     changed_.SignalAll();
   }
@@ -194,7 +207,7 @@ std::optional<Device::Departure> Device::Choose(uint64_t buffer_id,
   }
   departure.slot = *std::move(resolved);
   if (!TakeSlot(buffer, departure.slot.id)) return std::nullopt;
-  ++away_;
+  NoteAway(buffer);
   departure.number = buffer->departure = ++departures_;
   departure.size = buffer->range_size();
   departure.used = *held ? StreamTable::kNow
@@ -210,6 +223,10 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
                                                        EvictResult* result) {
   bool held = false;
   if (phantoms_ != nullptr) UnhideForEviction(buffer_id);
+  if (FreeEmptySlab(buffer_id)) {
+    *result = Ended(v1::BUFFER_OUTCOME_FREED);
+    return std::nullopt;
+  }
   std::optional<Departure> departure = Choose(buffer_id, slot, &held, result);
   if (!departure.has_value()) return std::nullopt;
   Buffer* buffer = departure->buffer;
@@ -343,7 +360,7 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
       buffer->chunks = chunks;
       SetRange(chunks, buffer);
       buffer->Touch(CoarseNowMs());  // It is about to be used.
-      --away_;
+      NoteBack(buffer);
       swapped_bytes_ -= size;
       buffer_bytes_ += size;
       peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);

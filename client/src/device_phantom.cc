@@ -15,7 +15,7 @@ void Device::Hide(Buffer* buffer) {
         !buffer->word.TryStartEviction()) {
       return;
     }
-    ++away_;
+    NoteAway(buffer);
   }
   METS_CHECK_OK(driver_->BlockAccess(
       buffer->base.load(std::memory_order_relaxed), HandlesOf(buffer->chunks)));

@@ -94,6 +94,17 @@ void Slab::AddFree(Block* block) {
 
 void Slab::RemoveFree(Block* block) { free_.erase(AsFree(block)); }
 
+void Slab::AddReady(Block* block) {
+  block->place = block->alike->size();
+  block->alike->push_back(block);
+}
+
+void Slab::RemoveReady(Block* block) {
+  Block* const last = block->alike->back();
+  block->alike->pop_back();
+  if (last != block) (*block->alike)[last->place = block->place] = last;
+}
+
 SlabSet::Room SlabSet::FindRoom(Mobility mobility, uint64_t bytes,
                                 uint64_t align, Stream stream) {
   const int64_t size = BlockBytes(bytes, align);
@@ -190,8 +201,7 @@ uint64_t SlabSet::Free(Slab* slab, const void* address, StreamMask used_on) {
   used_bytes_ -= block->size;
   slab->Owe(used_on);
   block->use = Use::kReady;
-  block->place = block->alike->size();
-  block->alike->push_back(block);
+  if (!slab->aside_) Slab::AddReady(block);
   return block->bytes;
 }
 
@@ -254,17 +264,27 @@ SlabSet::Room SlabSet::Add(Buffer* buffer, Bytes size, Mobility mobility,
 
 void SlabSet::Remove(Slab* slab) {
   METS_CHECK(slab->empty());
+  SetAside(slab);
   for (Block* block = slab->first_; block != nullptr;) {
-    if (block->use == Use::kFree) {
-      slab->RemoveFree(block);
-    } else {
-      Block* const last = block->alike->back();
-      block->alike->pop_back();
-      if (last != block) (*block->alike)[last->place = block->place] = last;
-    }
     Drop(std::exchange(block, block->after));
   }
   slabs_.erase(slab);
+}
+
+void SlabSet::SetAside(Slab* slab) {
+  if (std::exchange(slab->aside_, true)) return;
+  for (Block* block = slab->first_; block != nullptr; block = block->after) {
+    if (block->use == Use::kFree) slab->RemoveFree(block);
+    if (block->use == Use::kReady) Slab::RemoveReady(block);
+  }
+}
+
+void SlabSet::PutBack(Slab* slab) {
+  if (!std::exchange(slab->aside_, false)) return;
+  for (Block* block = slab->first_; block != nullptr; block = block->after) {
+    if (block->use == Use::kFree) slab->AddFree(block);
+    if (block->use == Use::kReady) Slab::AddReady(block);
+  }
 }
 
 bool SlabSet::HasOther(Slab* slab) const {

@@ -28,6 +28,8 @@ class Slab {
  public:
   Buffer* buffer() const { return buffer_; }
   bool empty() const { return used_ == 0; }
+  // See SlabSet::SetAside.
+  bool aside() const { return aside_; }
 
   // The slot that `address` points into, or -1 when nothing is allocated there.
   int64_t SlotOf(const void* address) const;
@@ -54,9 +56,9 @@ class Slab {
   // Slabs of one kind serve the same allocations.
   using Kind = std::pair<Mobility, StreamMask>;
   enum class Use {
-    kFree,   // It is in free_.
+    kFree,   // It is in free_, but for a slab that is set aside.
     kLoose,  // Free, until it has become one with its free neighbours.
-    kReady,  // See SlabSet.
+    kReady,  // See SlabSet; in ready_, but for a slab that is set aside.
     kTaken,
   };
   // A part of the slab, between its neighbours.
@@ -91,6 +93,9 @@ class Slab {
   // To and from the free blocks of its kind.
   void AddFree(Block* block);
   void RemoveFree(Block* block);
+  // The same, of the ready ones of its size.
+  static void AddReady(Block* block);
+  static void RemoveReady(Block* block);
 
   Buffer* const buffer_;
   const int64_t size_;
@@ -99,6 +104,7 @@ class Slab {
   FreeBlocks& free_;
   Debt debt_;
   uint32_t used_ = 0;
+  bool aside_ = false;
   Block* first_ = nullptr;
   // Those that are taken or ready, by offset.
   absl::flat_hash_map<int64_t, Block*> begin_;
@@ -141,6 +147,9 @@ class SlabSet {
   Room Add(Buffer* buffer, Bytes size, Mobility mobility, Stream stream = {});
   // REQUIRES: the slab is empty.
   void Remove(Slab* slab);
+  // Nothing is allocated in it until PutBack: it is not resident.
+  void SetAside(Slab* slab);
+  void PutBack(Slab* slab);
   // Another slab of its kind has a free block.
   bool HasOther(Slab* slab) const;
 

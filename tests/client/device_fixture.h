@@ -46,6 +46,12 @@ class DeviceFixture : public testing::Test {
     METS_CHECK_OK(device_->FindBuffer(address, &info));
     return info;
   }
+  mets_stats_t Stats() {
+    mets_stats_t stats;
+    std::memset(&stats, 0, sizeof(stats));
+    device_->GetStats(&stats);
+    return stats;
+  }
   bool Resident(char* address) { return Info(address).resident != 0; }
   // The first and the last byte.
   static bool Holds(const char* address, Bytes bytes, char value) {

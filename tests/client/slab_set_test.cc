@@ -145,6 +145,36 @@ TEST_F(SlabSetTest, WhatWasReadyInASlabGoesWithIt) {
   EXPECT_EQ(Allocate(kMiB), nullptr);
 }
 
+TEST_F(SlabSetTest, WhatIsSetAsideServesNothingUntilItIsPutBack) {
+  Slab* const first = Add().slab;
+  char* ready = Allocate(kMiB);
+  char* freed = Allocate(kMiB);
+  Free(first, ready);
+  slabs_.SetAside(first);
+  EXPECT_EQ(Allocate(kMiB), nullptr);
+  EXPECT_EQ(Allocate(64), nullptr);
+  Slab* const second = Add().slab;
+  EXPECT_FALSE(slabs_.HasOther(second));
+  EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, kMiB, 0).slab, second);
+  Free(first, freed);
+  EXPECT_TRUE(first->empty());
+  slabs_.PutBack(first);
+  EXPECT_TRUE(slabs_.HasOther(second));
+  EXPECT_EQ(Allocate(kMiB), freed);
+  EXPECT_EQ(Allocate(kMiB), ready);
+}
+
+TEST_F(SlabSetTest, WhatIsSetAsideCanBeRemoved) {
+  Slab* const first = Add().slab;
+  char* freed = Allocate(kMiB);
+  slabs_.SetAside(first);
+  Free(first, freed);
+  slabs_.Remove(first);
+  EXPECT_EQ(Allocate(kMiB), nullptr);
+  EXPECT_TRUE(Add().found());
+  EXPECT_NE(Allocate(4 * kMiB), nullptr);
+}
+
 TEST_F(SlabSetTest, KindsDoNotShareSlabs) {
   const Stream s = {StreamHandle{1}, 1}, t = {StreamHandle{2}, 2};
   const Slab* slab = Add(Mobility::kMovable, s).slab;
