@@ -29,7 +29,7 @@ HALF = ["graph", "while_loop", "xla", "recomputed_gradients", "session_training"
         "keras_subclassed", "keras_embedding", "keras_recurrent",
         "mixed_precision", "gradient_accumulation", "optimizers",
         "evaluation_and_early_stopping", "two_models", "generator_input",
-        "served_model"]
+        "served_model", "two_threads"]
 PAIRS = ["keras_embedding+gradient_accumulation", "xla+generator_input",
          "session_training+mixed_precision", "while_loop+served_model",
          "recurrent_training+keras_recurrent"]
