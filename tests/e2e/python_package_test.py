@@ -175,6 +175,21 @@ class Package(unittest.TestCase):
         self.assertGreater(points["mets/resident_bytes"][0][1], MIB)
         self.assertGreaterEqual(points["mets/slowdown"][0][1], 1)
 
+    def test_options_are_given_once(self):
+        script = ("import mets.tensorflow as m\n"
+                  "print(m.enable(job='a', limit='64MiB'), m.enable(),"
+                  " m.enable(job='a'), flush=True)\n"
+                  "m.enable(job='a', limit='32MiB')\n")
+        with harness.Daemon(64 * MIB) as daemon:
+            done = subprocess.run(
+                [sys.executable, "-c", script], timeout=300, text=True,
+                env={**os.environ, **PACKAGE, "METS_RUN_DIR": daemon.run_dir},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.stdout.strip(), "True True True")
+        self.assertIn("RuntimeError: mets.tensorflow.enable(limit='32MiB'): METS "
+                      "is enabled already, with limit='64MiB'; give all options "
+                      "in the first call", done.stderr)
+
     def test_python_m_mets_runs_a_program_as_metsctl_does(self):
         script = ("import mets.tensorflow as m, tensorflow as tf, os\n"
                   "x = tf.ones([1024, 1024])\n"

@@ -40,6 +40,7 @@ _VARIABLE = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
 _LOADER = "libmets_tensorflow.so"  # What metsctl run has TensorFlow load.
 
 _plugin: ctypes.CDLL | None = None  # Once it is loaded.
+_enabled: dict[str, str | None] = {}  # By enable: its variables' values then.
 
 
 def _plugin_name() -> str:
@@ -136,6 +137,18 @@ def _set_wishes(wishes: dict[str, Any]) -> None:
             os.environ[variable] = str(value)
 
 
+def _check_wishes(wishes: dict[str, Any]) -> None:
+    """Those of a later call; what `metsctl run` was told goes before any."""
+    for variable, value in wishes.items():
+        before = _enabled.get(variable, value)
+        if value is not None and str(value) != before:
+            option = variable.removeprefix("METS_").lower()
+            raise RuntimeError(
+                f"mets.tensorflow.enable({option}={value!r}): METS is enabled "
+                f"already, {f'with {option}={before!r}' if before else 'without it'}"
+                "; give all options in the first call")
+
+
 def enable(*, job: str | None = None, limit: str | int | None = None,
            guarantee: str | int | None = None, priority: int | None = None,
            weight: int | None = None, wait: str | None = None,
@@ -155,14 +168,19 @@ def enable(*, job: str | None = None, limit: str | int | None = None,
     metsd when TensorFlow makes its devices, at its first op.
 
     Raises RuntimeError, always, when TensorFlow has run ops already or has a
-    session, or when another plug-in is there.
+    session, when another plug-in is there, or when an earlier call has enabled
+    METS with other options.
     """
-    global _plugin
+    global _plugin, _enabled
     if is_set("METS_DISABLE"):
         return False
+    wishes = {"METS_JOB": job, "METS_LIMIT": limit, "METS_GUARANTEE": guarantee,
+              "METS_PRIORITY": priority, "METS_WEIGHT": weight,
+              "METS_WAIT": wait, "METS_RUN_DIR": run_dir}
     if _plugin is None:
         _plugin = _loaded()
     if _plugin is not None:
+        _check_wishes(wishes)
         return True
     if _has_run():
         raise RuntimeError(
@@ -170,10 +188,7 @@ def enable(*, job: str | None = None, limit: str | int | None = None,
             "call it before the program's first op (tf.constant, building a "
             "model, tf.config.list_logical_devices, ...) and session")
     _check_alone()
-    _set_wishes({"METS_JOB": job, "METS_LIMIT": limit,
-                 "METS_GUARANTEE": guarantee, "METS_PRIORITY": priority,
-                 "METS_WEIGHT": weight, "METS_WAIT": wait,
-                 "METS_RUN_DIR": run_dir})
+    _set_wishes(wishes)
     _plugin, error = _load()
     required = is_set("METS_REQUIRED") if required is None else required
     if _plugin is None:
@@ -182,6 +197,7 @@ def enable(*, job: str | None = None, limit: str | int | None = None,
         print(f"METS: {error}; TensorFlow goes on without METS",
               file=sys.stderr)
         return False
+    _enabled = {variable: os.environ.get(variable) for variable in wishes}
     # For the connection, at the first op.
     os.environ["METS_REQUIRED"] = "1" if required else "0"
     return True
