@@ -315,12 +315,13 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
   const SlabSet::Room room =
       slabs_.FindRoom(mobility, options.bytes, options.align, stream);
   Slab* slab = room.slab;
-  if (!room.found()) return false;
-  if (op != nullptr && op->PinsNew(mobility)) {
-    bool unused;  // It is resident: not set aside.
-    METS_CHECK(slab->buffer()->word.TryPin(&unused));
-    op->AddPin(slab->buffer(), false);
+  // In an op the slab must be resident: a gated program's may be away.
+  const bool pins = op != nullptr && op->PinsNew(mobility);
+  bool unused;
+  if (!room.found() || (pins && !slab->buffer()->word.TryPin(&unused))) {
+    return false;
   }
+  if (pins) op->AddPin(slab->buffer(), false);
   slab->buffer()->MarkDirty();
   slab->buffer()->AddStreams(stream.bit);
   *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
@@ -394,8 +395,9 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
     if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
     live_bytes_ -= bytes;
-    const bool serves = !slab->aside() && !slabs_.HasOther(slab);
-    if (!slab->empty() || serves) return;
+    // The last one that is there stays for the next allocation.
+    const bool last = !slab->aside() && !slabs_.HasOther(slab);
+    if (!slab->empty() || last) return;
     RemoveSlab(buffer);
   }
   FreeBuffer(buffer);

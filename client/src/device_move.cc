@@ -210,8 +210,8 @@ std::optional<Device::Departure> Device::Choose(uint64_t buffer_id,
   NoteAway(buffer);
   departure.number = buffer->departure = ++departures_;
   departure.size = buffer->range_size();
-  departure.used = *held ? StreamTable::kNow
-                         : buffer->used.load(std::memory_order_relaxed);
+  departure.used =
+      *held ? StreamTable::kNow : buffer->used.load(std::memory_order_relaxed);
   departure.clean = !buffer->dirty.load(std::memory_order_relaxed) &&
                     buffer->slot.id == departure.slot.id &&
                     buffer->slot.epoch == departure.slot.epoch;
@@ -247,8 +247,7 @@ std::optional<Device::Departure> Device::BeginEviction(uint64_t buffer_id,
     return std::nullopt;
   }
   if (!departure->clean) {
-    streams_.Order({mover_, 0},
-                   buffer->streams.load(std::memory_order_relaxed),
+    streams_.Order({mover_, 0}, buffer->streams.load(std::memory_order_relaxed),
                    departure->used);
     const std::vector<ExtentPiece>& pieces = departure->slot.pieces;
     departure->copied =

@@ -145,8 +145,8 @@ def _check_wishes(wishes: dict[str, Any]) -> None:
             option = variable.removeprefix("METS_").lower()
             raise RuntimeError(
                 f"mets.tensorflow.enable({option}={value!r}): METS is enabled "
-                f"already, {f'with {option}={before!r}' if before else 'without it'}"
-                "; give all options in the first call")
+                f"already, with {option}={before!r}; give all options in the "
+                "first call")
 
 
 def enable(*, job: str | None = None, limit: str | int | None = None,
