@@ -40,7 +40,9 @@ _VARIABLE = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
 _LOADER = "libmets_tensorflow.so"  # What metsctl run has TensorFlow load.
 
 _plugin: ctypes.CDLL | None = None  # Once it is loaded.
-_enabled: dict[str, str | None] = {}  # By enable: its variables' values then.
+# The variables of enable's options, and what they were then; empty where
+# `metsctl run` has done it all, which goes before any option.
+_enabled: dict[str, str | None] = {}
 
 
 def _plugin_name() -> str:
@@ -138,9 +140,9 @@ def _set_wishes(wishes: dict[str, Any]) -> None:
 
 
 def _check_wishes(wishes: dict[str, Any]) -> None:
-    """Those of a later call; what `metsctl run` was told goes before any."""
+    """Those of a later call."""
     for variable, value in wishes.items():
-        before = _enabled.get(variable, value)
+        before = _enabled[variable]
         if value is not None and str(value) != before:
             option = variable.removeprefix("METS_").lower()
             raise RuntimeError(
@@ -180,7 +182,8 @@ def enable(*, job: str | None = None, limit: str | int | None = None,
     if _plugin is None:
         _plugin = _loaded()
     if _plugin is not None:
-        _check_wishes(wishes)
+        if _enabled:
+            _check_wishes(wishes)
         return True
     if _has_run():
         raise RuntimeError(
