@@ -395,9 +395,9 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
     if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
     live_bytes_ -= bytes;
+    if (!slab->empty()) return;
     // The last one that is there stays for the next allocation.
-    const bool last = !slab->aside() && !slabs_.HasOther(slab);
-    if (!slab->empty() || last) return;
+    if (!slab->aside() && !slabs_.HasOther(slab)) return;
     RemoveSlab(buffer);
   }
   FreeBuffer(buffer);
