@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/src/session.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/metsd_process.h"
 #include "tests/contract/cuda_backends.h"
 
@@ -68,12 +69,7 @@ class GpuJob {
       return 0;
     });
   }
-  mets_stats_t Stats() {
-    mets_stats_t stats = {};
-    stats.size = sizeof(stats);
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
 
  private:
   const Backend& gpu_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/device/host/host_map_driver.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/fake_uplink.h"
 
 namespace mets::client {
@@ -46,12 +47,7 @@ class DeviceFixture : public testing::Test {
     METS_CHECK_OK(device_->FindBuffer(address, &info));
     return info;
   }
-  mets_stats_t Stats() {
-    mets_stats_t stats;
-    std::memset(&stats, 0, sizeof(stats));
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
   bool Resident(char* address) { return Info(address).resident != 0; }
   // The first and the last byte.
   static bool Holds(const char* address, Bytes bytes, char value) {

@@ -39,12 +39,6 @@ class DeviceLendTest : public DeviceFixture {
     EXPECT_EQ(release.device(), "host0");
     return {release.chunk_ids().begin(), release.chunk_ids().end()};
   }
-  mets_stats_t Stats() {
-    mets_stats_t stats;
-    std::memset(&stats, 0, sizeof(stats));
-    device_->GetStats(&stats);
-    return stats;
-  }
 
   char* one_ = nullptr;
   char* several_ = nullptr;

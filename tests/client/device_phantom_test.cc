@@ -47,11 +47,7 @@ class DevicePhantomTest : public DeviceFixture {
     device_->EndOp(op);
     return address;
   }
-  uint64_t Missed() {
-    mets_stats_t stats = METS_STATS_INIT;
-    device_->GetStats(&stats);
-    return stats.unobserved_accesses_total;
-  }
+  uint64_t Missed() { return Stats().unobserved_accesses_total; }
 
   std::vector<std::string> lines_;
 };

@@ -14,6 +14,7 @@
 #include "client/src/device.h"
 #include "common/device/forwarding_map_driver.h"
 #include "common/device/host/host_map_driver.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/fake_uplink.h"
 
 namespace mets::client {
@@ -237,12 +238,7 @@ class DevicePlanTest : public testing::Test {
     }
     EXPECT_EQ(Resident(address), resident);
   }
-  mets_stats_t Stats() {
-    mets_stats_t stats;
-    std::memset(&stats, 0, sizeof(stats));
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
   v1::BufferOutcome EvictByOrder(char* address, const v1::Slot& slot) {
     v1::OrderDone done;
     v1::BufferResult* result = done.add_results();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/device/host/host_map_driver.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/fake_uplink.h"
 
 namespace mets::client {
@@ -57,12 +58,7 @@ class DeviceTest : public testing::Test {
     EXPECT_TRUE(device_->FindBuffer(address, &info).ok());
     return info;
   }
-  mets_stats_t Stats() {
-    mets_stats_t stats;
-    std::memset(&stats, 0, sizeof(stats));
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
 
   // As one order of one candidate.
   v1::BufferOutcome Evict(char* address, v1::Slot* slot = nullptr) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/src/session.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/metsd_process.h"
 
 namespace mets::client {
@@ -42,12 +43,7 @@ class GatedProgram {
     return static_cast<uint64_t*>(address);
   }
   void Free(void* address) { device_->Free(address); }
-  mets_stats_t Stats() {
-    mets_stats_t stats;
-    std::memset(&stats, 0, sizeof(stats));
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
 
   // What lives across its steps, all of which each step reads and writes.
   void MakeWeights(int count, Bytes bytes) {

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/barrier.h"
 #include "absl/time/clock.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/metsd_process.h"
 
 namespace mets::client {
@@ -74,12 +75,7 @@ class Job {
     return right;
   }
 
-  mets_stats_t Stats() {
-    mets_stats_t stats;
-    std::memset(&stats, 0, sizeof(stats));
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
 
  private:
   std::unique_ptr<Session> session_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/src/session.h"
+#include "tests/client/device_stats.h"
 #include "tests/client/metsd_process.h"
 
 namespace mets::client {
@@ -54,11 +55,7 @@ class SharingJob {
     METS_CHECK_OK(address);
     return static_cast<const char*>(*address);
   }
-  mets_stats_t Stats() {
-    mets_stats_t stats = METS_STATS_INIT;
-    device_->GetStats(&stats);
-    return stats;
-  }
+  mets_stats_t Stats() { return StatsOf(*device_); }
   mets_buffer_info Info(const void* address) {
     mets_buffer_info info = METS_BUFFER_INFO_INIT;
     METS_CHECK_OK(device_->FindBuffer(address, &info));
