@@ -325,13 +325,14 @@ Device::EvictResult Device::CommitEviction(Departure departure,
     buffer_bytes_ -= departure.size;
     swapped_bytes_ += departure.size;
     if (!order_id.has_value()) PutIdle(std::exchange(chunks, {}));
+    // Before anybody can see that it is away.
+    totals_.evictions.fetch_add(1, std::memory_order_relaxed);
+    totals_.clean_evictions.fetch_add(clean, std::memory_order_relaxed);
+    totals_.evicted_bytes.fetch_add(copied.count(), std::memory_order_relaxed);
     METS_CHECK(buffer->word.TryMove(Phase::kUnmapping, Phase::kSwapped));
     changed_.SignalAll();
   }
   if (order_id.has_value()) GiveBack(chunks, *order_id);
-  totals_.evictions.fetch_add(1, std::memory_order_relaxed);
-  totals_.clean_evictions.fetch_add(clean, std::memory_order_relaxed);
-  totals_.evicted_bytes.fetch_add(copied.count(), std::memory_order_relaxed);
   TryDispose(buffer);
   return {v1::BUFFER_OUTCOME_DONE, clean, departure.size};
 }
@@ -360,6 +361,9 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
       SetRange(chunks, buffer);
       buffer->Touch(CoarseNowMs());  // It is about to be used.
       NoteBack(buffer);
+      totals_.restores.fetch_add(1, std::memory_order_relaxed);
+      totals_.restored_bytes.fetch_add(copied.count(),
+                                       std::memory_order_relaxed);
       swapped_bytes_ -= size;
       buffer_bytes_ += size;
       peak_buffer_bytes_ = std::max(peak_buffer_bytes_, buffer_bytes_);
@@ -381,8 +385,6 @@ absl::Status Device::Restore(Buffer* buffer, const ChunkSet& chunks) {
     return absl::InternalError(
         absl::StrCat("a buffer could not be brought back: ", status.message()));
   }
-  totals_.restores.fetch_add(1, std::memory_order_relaxed);
-  totals_.restored_bytes.fetch_add(copied.count(), std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
