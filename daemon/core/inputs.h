@@ -76,8 +76,9 @@ struct Acquire {
   absl::Duration wait;  // InfiniteDuration: forever; zero: what is free or
                         // cached.
   bool overdraft = false;
-  bool pinned = false;  // It waits with buffers pinned.
-  uint64_t op = 0;      // Whose token it is: of the session, by number.
+  bool pinned = false;         // It waits with buffers pinned.
+  uint64_t op = 0;             // Whose token it is: of the session, by number.
+  bool fewest_chunks = false;  // Of as few chunks as can be.
 };
 struct Cancel {
   SessionId session;

@@ -52,6 +52,11 @@ class Planner {
 
   void AddRange(Bytes range, PieceBound bound) {
     const size_t begin = layout_.pieces.size();
+    if (bound == PieceBound::kFewest) {
+      AddFewest(range);
+      layout_.range_pieces.push_back(layout_.pieces.size() - begin);
+      return;
+    }
     const size_t most = begin + MostPieces(range, bound);
     Bytes left = range;
     for (size_t i = classes_.size(); i-- > 0;) {
@@ -66,6 +71,14 @@ class Planner {
   Layout Finish() { return std::move(layout_); }
 
  private:
+  void AddFewest(Bytes range) {
+    for (size_t i = classes_.size(); i-- > 0;) {
+      for (; range >= classes_[i]; range -= classes_[i]) {
+        if (!Take(i)) layout_.missing += classes_[i];
+      }
+    }
+  }
+
   bool Take(size_t size_class) {
     const ChunkId chunk = pickers_[size_class].Pick();
     if (!chunk.ok()) {

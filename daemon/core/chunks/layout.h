@@ -20,6 +20,7 @@ struct Layout {
 };
 
 enum class PieceBound {
+  kFewest,     // Of the classes that make the fewest; others are missing.
   kBounded,    // At most 64 pieces a range (or twice the fewest possible).
   kUnbounded,  // As many as it takes.
 };

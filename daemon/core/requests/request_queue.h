@@ -29,7 +29,8 @@ struct Request {
   Bytes total;                // Of the ranges.
   uint64_t op = 0;            // Of the session.
   bool overdraft = false;
-  bool pinned = false;     // Its op has pinned buffers already.
+  bool pinned = false;  // Its op has pinned buffers already.
+  bool fewest_chunks = false;
   bool has_token = false;  // Of overdraft: one count is this request's.
   absl::Time token_since;  // Since when.
   bool no_wait = false;    // Only what is free, cached or on its way.

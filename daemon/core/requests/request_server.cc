@@ -90,6 +90,7 @@ void RequestServer::OnAcquire(const Acquire& input) {
   request.total = total;
   request.overdraft = input.overdraft;
   request.op = input.op;
+  request.fewest_chunks = input.fewest_chunks;
   request.pinned = input.pinned && input.overdraft;
   request.no_wait = input.wait <= absl::ZeroDuration();
   request.arrived = state_.now;

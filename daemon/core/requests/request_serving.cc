@@ -179,7 +179,9 @@ Layout RequestServer::LayOut(const Device& device, const Request& request,
 bool RequestServer::Assemble(size_t index, Request& request,
                              const Session& session) {
   Device& device = state_.devices[index];
-  Layout layout = LayOut(device, request, session, PieceBound::kBounded);
+  Layout layout = LayOut(
+      device, request, session,
+      request.fewest_chunks ? PieceBound::kFewest : PieceBound::kBounded);
   if (!layout.missing.is_zero()) {
     Bytes need = layout.missing - retirement_.Coming(index);
     if (need > Bytes() && CanCreate(device)) {

@@ -217,6 +217,7 @@ MaybeInput Convert(const v1::Acquire& message, SessionId session) {
   acquire.overdraft = message.overdraft();
   acquire.pinned = message.pinned();
   acquire.op = message.op();
+  acquire.fewest_chunks = message.fewest_chunks();
   return core::Input(std::move(acquire));
 }
 

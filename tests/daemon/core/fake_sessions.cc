@@ -319,7 +319,8 @@ void FakeCluster::Return(FakeSession& old) {
 }
 
 BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
-                            bool overdraft, bool pinned, uint64_t op) {
+                            bool overdraft, bool pinned, uint64_t op,
+                            bool fewest_chunks) {
   const BufferId id(++s.last_buffer);
   const RequestId request(++s.last_request);
   s.requests[request] = {id, size, overdraft};
@@ -332,6 +333,7 @@ BufferId FakeCluster::Alloc(FakeSession& s, Bytes size, absl::Duration wait,
   acquire.overdraft = overdraft;
   acquire.pinned = pinned;
   acquire.op = op;
+  acquire.fewest_chunks = fewest_chunks;
   Send(s, acquire);
   return id;
 }

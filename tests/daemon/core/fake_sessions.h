@@ -169,7 +169,8 @@ class FakeCluster {
   // Asks for a buffer; it is there once the request has been granted.
   BufferId Alloc(FakeSession& session, Bytes size,
                  absl::Duration wait = absl::Seconds(60),
-                 bool overdraft = false, bool pinned = false, uint64_t op = 0);
+                 bool overdraft = false, bool pinned = false, uint64_t op = 0,
+                 bool fewest_chunks = false);
   // Uses a buffer: restores it first when needed.
   void Touch(FakeSession& session, BufferId buffer, bool write);
   // Frees a buffer; its chunks stay cached, or go back at once.

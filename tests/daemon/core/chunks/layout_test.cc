@@ -76,6 +76,14 @@ TEST_F(LayoutTest, ARangeHasABoundOfPiecesUnlessUnbounded) {
   EXPECT_EQ(layout.pieces.size(), 128u);
 }
 
+TEST_F(LayoutTest, TheFewestPiecesLeaveOutSmallerChunks) {
+  for (int i = 0; i < 16; ++i) Free(1);
+  EXPECT_EQ(Plan({MiB(9)}, PieceBound::kFewest).missing, MiB(8));
+  const Layout layout = Plan({MiB(2)}, PieceBound::kFewest);
+  EXPECT_EQ(layout.missing, Bytes());
+  EXPECT_EQ(layout.pieces.size(), 2u);
+}
+
 TEST_F(LayoutTest, RangesShareNoChunk) {
   Free(2);
   const Layout layout = Plan({MiB(4), MiB(4), MiB(4)});

@@ -51,6 +51,40 @@ TEST(TurnoverTest, SmallChunksServeALargeRangeWhenTheyAreFew) {
   EXPECT_EQ(a.buffers[large].chunks.size(), 16u);
 }
 
+TEST(TurnoverTest, SmallChunksAreReplacedWhereTheFewestAreAskedFor) {
+  FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
+  FakeSession& a = cluster.Open("a");
+  std::vector<BufferId> small;
+  for (int i = 0; i < 16; ++i) small.push_back(cluster.Alloc(a, MiB(1)));
+  cluster.Pump();
+  for (int i = 0; i < 9; ++i) cluster.Free(a, small[i], false);
+  cluster.Pump();
+  const BufferId large = cluster.Alloc(a, MiB(8), absl::Seconds(1), false,
+                                       false, 0, /*fewest_chunks=*/true);
+  cluster.Pump();
+  ASSERT_EQ(a.buffers.count(large), 1u);
+  EXPECT_EQ(a.buffers[large].chunks.size(), 2u);
+  EXPECT_EQ(a.buffers.size(), 8u);
+  EXPECT_EQ(cluster.device().free, MiB(1));
+}
+
+TEST(TurnoverTest, TheFewestChunksAreMoreWhereNoneCanBeReplaced) {
+  FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
+  FakeSession& a = cluster.Open("a");
+  FakeSession& b = cluster.Open("b");
+  std::vector<BufferId> small;
+  for (int i = 0; i < 16; ++i) small.push_back(cluster.Alloc(a, MiB(1)));
+  cluster.Pump();
+  for (BufferId id : small) cluster.Free(a, id, false);
+  cluster.Pump();
+  cluster.Lose(a);  // It cannot say that it has forgotten them.
+  const BufferId large = cluster.Alloc(b, MiB(16), absl::Seconds(1), false,
+                                       false, 0, /*fewest_chunks=*/true);
+  cluster.Pump();
+  ASSERT_EQ(b.buffers.count(large), 1u);
+  EXPECT_EQ(b.buffers[large].chunks.size(), 16u);
+}
+
 TEST(TurnoverTest, ManyTinyChunksAreReplacedByLargeOnes) {
   FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
   FakeSession& a = cluster.Open("a");

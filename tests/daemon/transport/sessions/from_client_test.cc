@@ -117,6 +117,7 @@ TEST(FromClientTest, AcquireIsConverted) {
   acquire.set_deadline_ms(1500);
   acquire.set_overdraft(true);
   acquire.set_op(7);
+  acquire.set_fewest_chunks(true);
   const auto input = Take(message);
   ASSERT_TRUE(input.ok() && input->has_value());
   const auto& got = std::get<core::Acquire>(**input);
@@ -128,6 +129,7 @@ TEST(FromClientTest, AcquireIsConverted) {
   EXPECT_EQ(got.wait, absl::Milliseconds(1500));
   EXPECT_TRUE(got.overdraft);
   EXPECT_EQ(got.op, 7u);
+  EXPECT_TRUE(got.fewest_chunks);
 }
 
 TEST(FromClientTest, LargestDeadlineIsForever) {
