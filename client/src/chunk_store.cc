@@ -87,6 +87,7 @@ void ChunkStore::Hold(Chunk* chunk) {
   METS_CHECK(!chunk->held) << "chunk " << chunk->id << " granted twice";
   chunk->held = true;
   held_ += chunk->size;
+  ++held_counts_[chunk->size.count()];
 }
 
 void ChunkStore::Drop(Chunk* chunk) {
@@ -94,6 +95,7 @@ void ChunkStore::Drop(Chunk* chunk) {
   chunk->held = false;
   chunk->streams = 0;
   held_ -= chunk->size;
+  --held_counts_[chunk->size.count()];
   if (chunk->orphan) orphan_ -= chunk->size;
 }
 
@@ -126,6 +128,14 @@ ChunkCounts ChunkStore::IdleCounts() const {
     if (!list.empty()) counts[size] = list.size();
   }
   return counts;
+}
+
+ChunkSet ChunkStore::Idle() const {
+  ChunkSet chunks;
+  for (const auto& [size, list] : idle_) {
+    chunks.insert(chunks.end(), list.begin(), list.end());
+  }
+  return chunks;
 }
 
 bool ChunkStore::TakeUpTo(Bytes size, Bytes most, ChunkSet* out) {

@@ -62,9 +62,10 @@ class ChunkStore {
   Bytes held_bytes() const { return held_; }
   Bytes orphan_bytes() const { return orphan_; }
   Bytes idle_bytes() const { return idle_bytes_; }
-
+  const ChunkCounts& held_counts() const { return held_counts_; }
   void AddIdle(const ChunkSet& chunks);
   ChunkCounts IdleCounts() const;
+  ChunkSet Idle() const;
   // Idle chunks that fill exactly `size`, largest first; false changes nothing.
   bool TakeExact(Bytes size, ChunkSet* out) {
     return TakeUpTo(size, size, out);
@@ -91,6 +92,7 @@ class ChunkStore {
   absl::flat_hash_map<uint64_t, std::unique_ptr<Chunk>> chunks_;
   absl::flat_hash_map<Chunk*, std::unique_ptr<Chunk>> orphans_;
   std::map<int64_t, ChunkSet> idle_;  // By size.
+  ChunkCounts held_counts_;
   Bytes held_, orphan_, idle_bytes_;
 };
 

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "client/include/mets/mets.h"
 #include "client/src/buffer_table.h"
+#include "client/src/chunk_cut.h"
 #include "client/src/chunk_sets.h"
 #include "client/src/chunk_store.h"
 #include "client/src/extent_store.h"
@@ -53,6 +54,7 @@ struct DeviceOptions {
   bool gated = false;       // The program announces no ops: buffers are held.
   // Phantom evictions, for allocations of at least so many bytes. Zero: none.
   Bytes phantom = Bytes();
+  std::vector<Bytes> chunk_classes = {};  // Ascending.
 };
 
 // A share that this process has: its buffer is fixed, read-only and unknown to
@@ -104,8 +106,9 @@ struct DeviceTotals {
 // The implementation is in device.cc (allocations), admission.h (ops),
 // device_streams.cc (whose work may still touch a range), device_move.cc
 // (eviction, restores), device_phantom.cc (phantom evictions), device_plan.cc
-// (those of a plan), device_report.cc (what the daemon is told),
-// device_share.cc (shared memory), device_record.cc (recordings).
+// (those of a plan), device_cut.cc (sizes of chunks), device_report.cc (what
+// the daemon is told), device_share.cc (shared memory), device_record.cc
+// (recordings).
 class Device {
  public:
   static absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -221,6 +224,11 @@ class Device {
   void ForgetExtent(uint64_t extent_id);
   absl::Status RegisterExtent(uint64_t id, UniqueFd fd, Bytes size);
   bool KnowsExtent(uint64_t id);
+
+  // Where mappings are kept and a plan is followed: gives some free chunks back
+  // for others, of which the step's buffers need fewer (device_cut.cc). False:
+  // there is nothing to do now. Blocks.
+  bool ExchangeChunks();
 
   // Tells metsd about the training step (device_steps.cc), if there is news.
   void ReportSteps();
@@ -405,6 +413,9 @@ class Device {
   void NoteMissed(const Access& access, const Buffer& buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Of which sizes chunks are to be, from now on (device_cut.cc).
+  void WantChunksFor(const v1::Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The plan (device_plan.cc).
   void StopPlan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(plan_mutex_);
   // Unless an op waits for it.
@@ -449,6 +460,13 @@ class Device {
   ChunkSet TakeTogether(const MemoryNeed& need, Fill fill,
                         std::vector<Buffer*>* ranges)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // These, which are free: idle, or in cached ranges, which go to `ranges`
+  // whole.
+  void TakeFree(const ChunkSet& chunks, std::vector<Buffer*>* ranges)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those of `chunks` that are not in `taken` are idle.
+  void ReturnOthers(ChunkSet chunks, const std::vector<ChunkSet>& taken)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Those that the buffer had, if they are free.
   ChunkSet ChunksBefore(const Buffer& buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -572,6 +590,7 @@ class Device {
   absl::CondVar changed_;  // A buffer's phase has got another owner or none.
   BufferPool buffers_ ABSL_GUARDED_BY(mutex_);
   ChunkStore chunks_ ABSL_GUARDED_BY(mutex_);
+  ChunkCut cut_ ABSL_GUARDED_BY(mutex_);
   ChunkSets sets_ ABSL_GUARDED_BY(mutex_);  // Where mappings are kept.
   ExtentStore extents_ ABSL_GUARDED_BY(mutex_);
   RangeCache cache_ ABSL_GUARDED_BY(mutex_);

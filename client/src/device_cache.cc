@@ -158,8 +158,8 @@ ChunkSet Device::TakeApart(const std::vector<Buffer*>& ranges) {
       range->chunks.clear();
       buffers_.Put(range);
     }
-    METS_CHECK_OK(driver_->UnmapAfter(streams_.Fences(users, used, &dead),
-                                      base, handles));
+    METS_CHECK_OK(driver_->UnmapAfter(streams_.Fences(users, used, &dead), base,
+                                      handles));
   }
   return all;
 }
@@ -228,6 +228,11 @@ ChunkSet Device::TakeTogether(const MemoryNeed& need, Fill fill,
       need.back != nullptr
           ? ChunksBefore(*need.back)
           : sets_.Take(need.size, MostOf(need.size, fill), IsFree);
+  TakeFree(chunks, ranges);
+  return chunks;
+}
+
+void Device::TakeFree(const ChunkSet& chunks, std::vector<Buffer*>* ranges) {
   for (Chunk* chunk : chunks) {
     if (chunk->idle) {
       chunks_.TakeIdle(chunk);
@@ -236,7 +241,16 @@ ChunkSet Device::TakeTogether(const MemoryNeed& need, Fill fill,
       ranges->push_back(chunk->range);
     }
   }
-  return chunks;
+}
+
+void Device::ReturnOthers(ChunkSet chunks, const std::vector<ChunkSet>& taken) {
+  absl::flat_hash_set<Chunk*> mine;
+  for (const ChunkSet& set : taken) mine.insert(set.begin(), set.end());
+  chunks.erase(
+      std::remove_if(chunks.begin(), chunks.end(),
+                     [&](Chunk* chunk) { return mine.contains(chunk); }),
+      chunks.end());
+  ReturnIdle(chunks);
 }
 
 bool Device::TakeLocally(const std::vector<MemoryNeed>& needs,
@@ -258,22 +272,13 @@ bool Device::TakeLocally(const std::vector<MemoryNeed>& needs,
       ranges.insert(ranges.end(), more.begin(), more.end());
     }
   }
-  ChunkSet rest = TakeApart(ranges);
-  if (!ranges.empty()) {
-    absl::flat_hash_set<Chunk*> mine;
-    for (const ChunkSet& set : taken) mine.insert(set.begin(), set.end());
-    rest.erase(std::remove_if(
-                   rest.begin(), rest.end(),
-                   [&](Chunk* chunk) { return mine.contains(chunk); }),
-               rest.end());
-  }
+  if (!ranges.empty()) ReturnOthers(TakeApart(ranges), taken);
   absl::MutexLock lock(&mutex_);
-  PutIdle(rest);
   for (size_t i = 0; i < needs.size() && found; ++i) {
     if (!taken[i].empty()) continue;
     // Another thread may have been faster.
-    found = chunks_.TakeUpTo(needs[i].size, MostOf(needs[i].size, fill),
-                             &taken[i]);
+    found =
+        chunks_.TakeUpTo(needs[i].size, MostOf(needs[i].size, fill), &taken[i]);
   }
   if (!found) {
     for (const ChunkSet& set : taken) PutIdle(set);

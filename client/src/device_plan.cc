@@ -22,7 +22,11 @@ absl::Status Device::FollowPlan(const v1::Plan& plan) {
   }
   plan_runner_.Start(plan);
   absl::Status status = step_watch_.Follow(plan, &plan_runner_);
-  if (!status.ok()) plan_runner_.Stop();
+  if (status.ok()) {
+    WantChunksFor(plan);
+  } else {
+    plan_runner_.Stop();
+  }
   return status;
 }
 
@@ -34,6 +38,8 @@ void Device::EndPlan() {
 void Device::StopPlan() {
   step_watch_.Unfollow();
   plan_runner_.Stop();
+  absl::MutexLock lock(&mutex_);
+  cut_.Want({});
 }
 
 void Device::EvictByPlan(uint64_t buffer_id, const v1::Slot& slot) {

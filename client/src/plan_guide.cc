@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace mets::client {
-namespace {
 
 steps::StepPlan ToStepPlan(const v1::Plan& plan) {
   steps::StepPlan result;
@@ -21,8 +20,6 @@ steps::StepPlan ToStepPlan(const v1::Plan& plan) {
   }
   return result;
 }
-
-}  // namespace
 
 PlanGuide::PlanGuide(const steps::StepRecorder& recorder, const v1::Plan& plan,
                      PlanSink* sink)

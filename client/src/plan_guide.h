@@ -13,6 +13,8 @@
 
 namespace mets::client {
 
+steps::StepPlan ToStepPlan(const v1::Plan& plan);
+
 // A buffer that an op has used.
 struct UsedBuffer {
   uint64_t buffer = 0;

@@ -122,6 +122,7 @@ void RequestTable::SendRequest(uint64_t id, Request& request) {
   acquire->set_overdraft(request.waiting.mode != WaitMode::kPlain);
   acquire->set_pinned(request.waiting.mode == WaitMode::kPinned);
   acquire->set_op(request.waiting.op);
+  acquire->set_fewest_chunks(request.waiting.fewest_chunks);
   request.sent = true;
   send_(std::move(message));
 }

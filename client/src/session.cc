@@ -25,6 +25,7 @@ constexpr absl::Duration kLastRetry = absl::Milliseconds(500);
 // How long the end of a process waits for the end of its recording.
 constexpr absl::Duration kLastWords = absl::Seconds(2);
 constexpr absl::Duration kReportPeriod = absl::Milliseconds(20);
+constexpr int kExchanges = 4;  // Of chunks, before the next report.
 // Of a device that is not tight, buffers are reported every so many periods,
 // and their last uses with every tenth of these reports.
 constexpr int kRelaxedPeriods = 50;
@@ -448,6 +449,9 @@ absl::StatusOr<Device*> Session::MakeDevice(Attachment& attachment) {
   options.wait = settings_.wait;
   options.gated = !attachment.ops_seen;
   options.phantom = settings_.phantom;
+  for (uint64_t size : ready.chunk_classes()) {
+    options.chunk_classes.push_back(Bytes(static_cast<int64_t>(size)));
+  }
   METS_ASSIGN_OR_RETURN(
       attachment.device,
       Device::Create(*this, std::move(driver), std::move(options)));
@@ -477,6 +481,8 @@ void Session::Report() {
     for (Device* device : Devices()) {
       device->gate().Poll();
       device->ReportSteps();
+      for (int i = 0; i < kExchanges && device->ExchangeChunks(); ++i) {
+      }
       if (device->tight()) {
         device->ReportChanges(ReportScope::kAll);
       } else if (round % kRelaxedPeriods == 0) {

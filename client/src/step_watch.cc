@@ -206,6 +206,12 @@ void StepWatch::Forget() {
   pacer_ = steps::ReportPacer();
 }
 
+std::optional<steps::StepProgram> StepWatch::program() {
+  absl::MutexLock lock(&mutex_);
+  if (!sent()) return std::nullopt;
+  return *recorder_.program();
+}
+
 uint32_t StepWatch::LogicalOf(uint64_t buffer) {
   absl::MutexLock lock(&mutex_);
   if (!sent()) return 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +99,9 @@ class StepWatch {
   // and none is followed.
   absl::Status Follow(const v1::Plan& plan, PlanSink* sink);
   void Unfollow();
+
+  // The program that metsd was told of last, if it still repeats.
+  std::optional<steps::StepProgram> program();
 
   // BufferReport.logical of a buffer: 0 while metsd does not have the program.
   uint32_t LogicalOf(uint64_t buffer);

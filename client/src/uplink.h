@@ -35,6 +35,7 @@ struct Waiting {
   uint64_t op = 0;  // Whose token it is (Op::number).
   // Then the request is withdrawn: RESOURCE_EXHAUSTED.
   absl::Time until = absl::InfiniteFuture();
+  bool fewest_chunks = false;  // Each range of as few chunks as can be.
 };
 
 // Thread-safe. Outlives every device.
@@ -53,7 +54,8 @@ class Uplink {
   // codes as mets.h's statuses.
   virtual absl::StatusOr<Grant> Acquire(Device& device,
                                         const std::vector<Bytes>& ranges,
-                                        absl::Time deadline, Waiting waiting) = 0;
+                                        absl::Time deadline,
+                                        Waiting waiting) = 0;
 
   // Asks for a share with a PublishShare or AttachShare, whose request_id is
   // set here, and waits for the answer, also while the daemon is away. `take`

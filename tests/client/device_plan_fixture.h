@@ -22,8 +22,16 @@ namespace mets::client {
 // Copies out can be held up.
 class HeldUpDriver : public ForwardingMapDriver {
  public:
-  using ForwardingMapDriver::ForwardingMapDriver;
+  explicit HeldUpDriver(std::unique_ptr<MapDriver> driver,
+                        bool keeps_mappings = false)
+      : ForwardingMapDriver(std::move(driver)),
+        keeps_mappings_(keeps_mappings) {}
 
+  MapDriverInfo info() const override {
+    MapDriverInfo info = ForwardingMapDriver::info();
+    info.keeps_mappings = keeps_mappings_;
+    return info;
+  }
   absl::StatusOr<Fence> CopyOut(char* range,
                                 absl::Span<const ChunkHandle> chunks,
                                 absl::Span<const ExtentPiece> slot, Bytes size,
@@ -62,6 +70,7 @@ class HeldUpDriver : public ForwardingMapDriver {
   }
 
  private:
+  const bool keeps_mappings_;
   absl::Mutex mutex_;
   int copies_ = 0;
   bool may_end_ = true;
@@ -79,14 +88,16 @@ class DevicePlanTest : public testing::Test {
   static Bytes SizeOf(int layer) { return MiB(1) + KiB(64) * layer; }
   static int Backward(int layer) { return kOps - 1 - layer; }
 
-  DevicePlanTest() {
+  explicit DevicePlanTest(bool keeps_mappings = false) {
     auto driver = HostMapDriver::Create(HostMapOptions{GiB(16)});
     METS_CHECK_OK(driver);
-    auto held_up = std::make_unique<HeldUpDriver>(*std::move(driver));
+    auto held_up =
+        std::make_unique<HeldUpDriver>(*std::move(driver), keeps_mappings);
     driver_ = held_up.get();
+    DeviceOptions options{"host0", "host", GiB(1), Bytes(), absl::Seconds(10)};
+    options.chunk_classes = uplink_.chunk_classes();
     auto device =
-        Device::Create(uplink_, std::move(held_up),
-                       {"host0", "host", GiB(1), Bytes(), absl::Seconds(10)});
+        Device::Create(uplink_, std::move(held_up), std::move(options));
     METS_CHECK_OK(device);
     device_ = *std::move(device);
     for (int i = 0; i < kLayers; ++i) {

@@ -144,6 +144,14 @@ class FakeUplink : public Uplink {
     return slot;
   }
 
+  std::vector<Bytes> chunk_classes() { return driver_.info().chunk_classes; }
+  // What devices hold, by size.
+  ChunkCounts held_counts() {
+    absl::MutexLock lock(&mutex_);
+    ChunkCounts counts;
+    for (const auto& [id, held] : held_) ++counts[sizes_.at(id)];
+    return counts;
+  }
   Bytes used() {
     absl::MutexLock lock(&mutex_);
     return used_;

@@ -67,7 +67,12 @@ class RequestTableTest : public testing::Test {
   std::unique_ptr<Device> device_;
   DescriptorInbox inbox_;
   ChunkImporter importer_{inbox_};
-  RequestTable requests_{importer_, [](v1::ClientMessage) {}};
+  v1::Acquire asked_;  // The last one.
+  RequestTable requests_{importer_, [this](v1::ClientMessage message) {
+                           if (message.has_acquire()) {
+                             asked_ = message.acquire();
+                           }
+                         }};
 };
 
 // A new daemon numbers its chunks from 1 again: what is imported of the old
@@ -99,6 +104,18 @@ TEST_F(RequestTableTest, NothingIsImportedOnceTheConnectionHasEnded) {
   AnswerRequest(2);
   asker.join();
   lets_end.join();
+}
+
+TEST_F(RequestTableTest, ARequestSaysThatItWantsTheFewestChunks) {
+  requests_.OnOpen(1);
+  for (bool fewest : {false, true}) {
+    Waiting waiting;
+    waiting.until = SteadyNow();
+    waiting.fewest_chunks = fewest;
+    requests_.Acquire(*device_, {MiB(1)}, SteadyNow(), waiting).IgnoreError();
+    EXPECT_EQ(asked_.fewest_chunks(), fewest);
+    EXPECT_EQ(asked_.range_bytes(0), uint64_t{1} << 20);
+  }
 }
 
 }  // namespace

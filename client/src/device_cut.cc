@@ -1,0 +1,74 @@
+// Device: chunks of the sizes that its step needs.
+#include <utility>
+#include <vector>
+
+#include "client/src/device.h"
+#include "client/src/plan_guide.h"
+#include "client/src/uplink.h"
+#include "common/base/clock.h"
+
+namespace mets::client {
+namespace {
+
+// For others to be made.
+constexpr absl::Duration kWait = absl::Milliseconds(200);
+
+std::vector<Bytes> RangesOf(const ChunkCounts& counts) {
+  std::vector<Bytes> ranges;
+  for (const auto& [size, count] : counts) {
+    ranges.insert(ranges.end(), count, Bytes(size));
+  }
+  return ranges;
+}
+
+}  // namespace
+
+void Device::WantChunksFor(const v1::Plan& plan) {
+  if (!keeps_mappings_) return;
+  const std::optional<steps::StepProgram> program = step_watch_.program();
+  if (!program.has_value()) return;
+  absl::MutexLock lock(&mutex_);
+  cut_.Want(CutFor(*program, ToStepPlan(plan).absences, options_.chunk_classes,
+                   chunks_.held_bytes() - chunks_.orphan_bytes()));
+}
+
+bool Device::ExchangeChunks() {
+  ChunkExchange exchange;
+  ChunkSet chunks;
+  std::vector<Buffer*> ranges;
+  {
+    absl::MutexLock lock(&mutex_);
+    const ChunkCounts& held = chunks_.held_counts();
+    if (!plan_runner_.following() || !cut_.Helps(held, SteadyNow())) {
+      return false;
+    }
+    ChunkSet free = chunks_.Idle();
+    for (const Buffer* range = cache_.oldest(); range != nullptr;
+         range = range->newer) {
+      free.insert(free.end(), range->chunks.begin(), range->chunks.end());
+    }
+    ChunkCounts counts;
+    for (const Chunk* chunk : free) ++counts[chunk->size.count()];
+    exchange = cut_.Next(held, counts);
+    if (exchange.empty()) return false;
+    ChunkCounts left = exchange.give;
+    for (Chunk* chunk : free) {
+      if (left[chunk->size.count()]-- > 0) chunks.push_back(chunk);
+    }
+    TakeFree(chunks, &ranges);
+  }
+  ReturnOthers(TakeApart(ranges), {chunks});
+  GiveBack(chunks, 0);
+  const absl::Time until = SteadyNow() + kWait;
+  Waiting waiting;
+  waiting.until = until;
+  waiting.fewest_chunks = true;
+  const absl::StatusOr<Grant> grant =
+      uplink_.Acquire(*this, RangesOf(exchange.take), until, waiting);
+  // Whatever becomes of it, the memory is there for whoever asks next.
+  if (!grant.ok()) return false;
+  for (const ChunkSet& range : grant->ranges) ReturnIdle(range);
+  return true;
+}
+
+}  // namespace mets::client
