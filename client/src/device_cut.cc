@@ -39,7 +39,9 @@ bool Device::ExchangeChunks() {
   {
     absl::MutexLock lock(&mutex_);
     const ChunkCounts& held = chunks_.held_counts();
-    if (!plan_runner_.following() || !cut_.Helps(held, SteadyNow())) {
+    // Where jobs take turns, chunks of one stay mapped in the others.
+    if (!plan_runner_.following() || gate_.gating() ||
+        !cut_.Helps(held, SteadyNow())) {
       return false;
     }
     ChunkSet free = chunks_.Idle();
