@@ -63,6 +63,7 @@ class ChunkStore {
   Bytes orphan_bytes() const { return orphan_; }
   Bytes idle_bytes() const { return idle_bytes_; }
   const ChunkCounts& held_counts() const { return held_counts_; }
+
   void AddIdle(const ChunkSet& chunks);
   ChunkCounts IdleCounts() const;
   ChunkSet Idle() const;

@@ -97,7 +97,8 @@ class Runner {
     FakeSession* s = PickAlive(op.s);
     if (s == nullptr || !s->connected || s->buffers.size() > 20) return;
     cluster_.Alloc(*s, KiB(op.kib), absl::Milliseconds(op.wait_ms),
-                   op.overdraft || op.kib == 0, false, op.s % 3);
+                   op.overdraft || op.kib == 0, false, op.s % 3,
+                   op.fewest_chunks);
   }
   void Do(const TouchOp& op) {
     FakeSession* s = PickAlive(op.s);
@@ -438,7 +439,7 @@ class Generator {
     static constexpr int kWaits[] = {0, 50, 1000, 60000};
     const bool token_only = Chance(5);
     return AllocOp{Below(16), token_only ? 0 : kSizes[Below(10)],
-                   kWaits[Below(4)], Chance(10)};
+                   kWaits[Below(4)], Chance(10), Chance(15)};
   }
 
   Op Turn(uint64_t s) {

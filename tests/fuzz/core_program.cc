@@ -15,7 +15,7 @@ struct Printer {
   }
   void operator()(const AllocOp& o) {
     out << "AllocOp{" << o.s << ", " << o.kib << ", " << o.wait_ms << ", "
-        << o.overdraft << "}";
+        << o.overdraft << ", " << o.fewest_chunks << "}";
   }
   void operator()(const TouchOp& o) {
     out << "TouchOp{" << o.s << ", " << o.b << ", " << o.write << "}";

@@ -22,6 +22,7 @@ struct AllocOp {
   int64_t kib;
   int wait_ms;
   bool overdraft;
+  bool fewest_chunks = false;
 };
 struct TouchOp {
   uint64_t s, b;
