@@ -10,7 +10,7 @@
 namespace mets::client {
 namespace {
 
-// For others to be made.
+// Until others have been made.
 constexpr absl::Duration kWait = absl::Milliseconds(200);
 
 std::vector<Bytes> RangesOf(const ChunkCounts& counts) {
@@ -61,13 +61,13 @@ bool Device::ExchangeChunks() {
   }
   ReturnOthers(TakeApart(ranges), {chunks});
   GiveBack(chunks, 0);
-  const absl::Time until = SteadyNow() + kWait;
   Waiting waiting;
-  waiting.until = until;
+  waiting.until = SteadyNow() + kWait;
   waiting.fewest_chunks = true;
-  const absl::StatusOr<Grant> grant =
-      uplink_.Acquire(*this, RangesOf(exchange.take), until, waiting);
-  // Whatever becomes of it, the memory is there for whoever asks next.
+  // Nothing is to be evicted for it. Whatever becomes of it, the memory is
+  // there for whoever asks next.
+  const absl::StatusOr<Grant> grant = uplink_.Acquire(
+      *this, RangesOf(exchange.take), absl::InfinitePast(), waiting);
   if (!grant.ok()) return false;
   for (const ChunkSet& range : grant->ranges) ReturnIdle(range);
   return true;

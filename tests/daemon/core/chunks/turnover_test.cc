@@ -59,7 +59,7 @@ TEST(TurnoverTest, SmallChunksAreReplacedWhereTheFewestAreAskedFor) {
   cluster.Pump();
   for (int i = 0; i < 9; ++i) cluster.Free(a, small[i], false);
   cluster.Pump();
-  const BufferId large = cluster.Alloc(a, MiB(8), absl::Seconds(1), false,
+  const BufferId large = cluster.Alloc(a, MiB(8), absl::ZeroDuration(), false,
                                        false, 0, /*fewest_chunks=*/true);
   cluster.Pump();
   ASSERT_EQ(a.buffers.count(large), 1u);
@@ -78,7 +78,7 @@ TEST(TurnoverTest, TheFewestChunksAreMoreWhereNoneCanBeReplaced) {
   for (BufferId id : small) cluster.Free(a, id, false);
   cluster.Pump();
   cluster.Lose(a);  // It cannot say that it has forgotten them.
-  const BufferId large = cluster.Alloc(b, MiB(16), absl::Seconds(1), false,
+  const BufferId large = cluster.Alloc(b, MiB(16), absl::ZeroDuration(), false,
                                        false, 0, /*fewest_chunks=*/true);
   cluster.Pump();
   ASSERT_EQ(b.buffers.count(large), 1u);
