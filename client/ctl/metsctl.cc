@@ -23,6 +23,7 @@
 #include "common/base/bytes.h"
 #include "common/base/errno_status.h"
 #include "common/base/job_name.h"
+#include "common/base/print.h"
 #include "common/base/status_macros.h"
 
 namespace mets::ctl {
@@ -49,8 +50,7 @@ absl::Status Show(const Arguments& arguments, Parts parts) {
   METS_ASSIGN_OR_RETURN(const v1::GetStatusResponse status, client.GetStatus());
   const std::string text =
       arguments.json ? ToJson(status, parts) : ToTables(status, parts);
-  std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  return Print(text);
 }
 
 absl::Status SetLimit(const Arguments& arguments) {
@@ -194,7 +194,7 @@ absl::Status Misunderstood(const CLI::App& app, const CLI::ParseError& error) {
 
 int Report(absl::Status status) {
   // What buffers may still hold back shows here: a full disk.
-  if (status.ok() && std::fflush(stdout) != 0) {
+  if (status.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
     status = ErrnoToStatus(errno, "write the output");
   }
   if (status.ok()) return 0;
@@ -235,8 +235,9 @@ int RunMetsctl(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return Report(Misunderstood(app, error));
+    if (error.get_exit_code() != 0) return Report(Misunderstood(app, error));
+    app.exit(error);  // Prints what was asked for: --help, --version.
+    return Report(absl::OkStatus());
   }
   if (status->parsed()) {
     return Report(Show(arguments, {true, true, true, true}));

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/print.h"
 #include "daemon/app/config/check_config.h"
 #include "daemon/app/config/command_line.h"
 #include "daemon/app/daemon.h"
@@ -26,6 +27,11 @@ namespace {
 int Fail(const absl::Status& status, int exit_status) {
   std::fprintf(stderr, "metsd: %s\n", std::string(status.message()).c_str());
   return exit_status;
+}
+
+int Say(const std::string& text) {
+  const absl::Status printed = Print(text);
+  return printed.ok() ? 0 : Fail(printed, 1);
 }
 
 std::shared_ptr<spdlog::logger> MakeLogger(const std::string& level) {
@@ -107,8 +113,7 @@ int Serve(int argc, const char* const* argv, Config config,
 int Check(const Config& config) {
   const absl::StatusOr<std::string> text = CheckConfig(config);
   if (!text.ok()) return Fail(text.status(), 2);
-  std::fputs(text->c_str(), stdout);
-  return 0;
+  return Say(*text);
 }
 
 }  // namespace
@@ -117,8 +122,7 @@ int RunMetsd(int argc, const char* const* argv) {
   absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Fail(command_line.status(), 2);
   if (!command_line->answer.empty()) {
-    std::fputs(command_line->answer.c_str(), stdout);
-    return 0;
+    return Say(command_line->answer);
   }
   if (command_line->check) return Check(command_line->config);
   BlockSignals();

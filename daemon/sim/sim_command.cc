@@ -1,7 +1,6 @@
 #include "daemon/sim/sim_command.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -9,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/errno_status.h"
+#include "common/base/print.h"
 #include "common/base/status_macros.h"
 #include "common/trace/text_file.h"
 #include "common/trace/trace_reader.h"
@@ -154,14 +153,6 @@ absl::StatusOr<SimReport> Run(const Arguments& arguments,
          std::move(result.jobs[i])});
   }
   return report;
-}
-
-// What buffers may still hold back shows here: a full disk.
-absl::Status Print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) {
-    return absl::OkStatus();
-  }
-  return ErrnoToStatus(errno, "write the result");
 }
 
 absl::Status RunWith(const Arguments& arguments) {

@@ -247,10 +247,19 @@ TEST_F(ProgramsTest, WhatIsTypedWrongIsNamedWithTheWayToHelp) {
 
 TEST_F(ProgramsTest, OutputThatCannotBeWrittenIsAFailure) {
   StartMetsd();
-  const Result full =
-      Run({"/bin/sh", "-c", "exec \"$0\" status >/dev/full", kMetsctl});
-  EXPECT_EQ(full.exit_status, 1);
-  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  for (const std::string what : {"status", "--help", "--version"}) {
+    const Result full =
+        Run({"/bin/sh", "-c", "exec \"$0\" " + what + " >/dev/full", kMetsctl});
+    EXPECT_EQ(full.exit_status, 1) << what;
+    EXPECT_THAT(full.err, HasSubstr("No space left on device")) << what;
+  }
+  for (const std::string what :
+       {"--help", "--check-config --device host:16MiB"}) {
+    const Result full =
+        Run({"/bin/sh", "-c", "exec \"$0\" " + what + " >/dev/full", kMetsd});
+    EXPECT_EQ(full.exit_status, 1) << what;
+    EXPECT_THAT(full.err, HasSubstr("No space left on device")) << what;
+  }
 }
 
 TEST_F(ProgramsTest, AReportThatCannotBeWrittenSaysWhy) {
