@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "common/base/check.h"
 
 namespace mets::client {
@@ -18,6 +19,16 @@ std::vector<ChunkHandle> HandlesOf(const ChunkSet& chunks) {
   handles.reserve(chunks.size());
   for (const Chunk* chunk : chunks) handles.push_back(chunk->handle);
   return handles;
+}
+
+ChunkSet Except(ChunkSet chunks, const std::vector<ChunkSet>& sets) {
+  absl::flat_hash_set<const Chunk*> others;
+  for (const ChunkSet& set : sets) others.insert(set.begin(), set.end());
+  chunks.erase(std::remove_if(
+                   chunks.begin(), chunks.end(),
+                   [&](const Chunk* chunk) { return others.contains(chunk); }),
+               chunks.end());
+  return chunks;
 }
 
 bool PlanExact(const ChunkCounts& available, Bytes size, ChunkCounts* take) {

@@ -97,6 +97,9 @@ class ChunkStore {
   Bytes held_, orphan_, idle_bytes_;
 };
 
+// Those of `chunks` that are in none of `sets`.
+ChunkSet Except(ChunkSet chunks, const std::vector<ChunkSet>& sets);
+
 // Picks, from chunks counted by size, those that fill `size` exactly. `take`
 // gets how many of each. Sizes divide one another.
 bool PlanExact(const ChunkCounts& available, Bytes size, ChunkCounts* take);

@@ -464,9 +464,6 @@ class Device {
   // whole.
   void TakeFree(const ChunkSet& chunks, std::vector<Buffer*>* ranges)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those of `chunks` that are not in `taken` are idle.
-  void ReturnOthers(ChunkSet chunks, const std::vector<ChunkSet>& taken)
-      ABSL_LOCKS_EXCLUDED(mutex_);
   // Those that the buffer had, if they are free.
   ChunkSet ChunksBefore(const Buffer& buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "client/src/device.h"
 #include "common/base/check.h"
@@ -243,16 +242,6 @@ void Device::TakeFree(const ChunkSet& chunks, std::vector<Buffer*>* ranges) {
   }
 }
 
-void Device::ReturnOthers(ChunkSet chunks, const std::vector<ChunkSet>& taken) {
-  absl::flat_hash_set<Chunk*> mine;
-  for (const ChunkSet& set : taken) mine.insert(set.begin(), set.end());
-  chunks.erase(
-      std::remove_if(chunks.begin(), chunks.end(),
-                     [&](Chunk* chunk) { return mine.contains(chunk); }),
-      chunks.end());
-  ReturnIdle(chunks);
-}
-
 bool Device::TakeLocally(const std::vector<MemoryNeed>& needs,
                          std::vector<ChunkSet>* chunks, Fill fill) {
   std::vector<ChunkSet> taken(needs.size());
@@ -272,8 +261,10 @@ bool Device::TakeLocally(const std::vector<MemoryNeed>& needs,
       ranges.insert(ranges.end(), more.begin(), more.end());
     }
   }
-  if (!ranges.empty()) ReturnOthers(TakeApart(ranges), taken);
+  ChunkSet rest;
+  if (!ranges.empty()) rest = Except(TakeApart(ranges), taken);
   absl::MutexLock lock(&mutex_);
+  PutIdle(rest);
   for (size_t i = 0; i < needs.size() && found; ++i) {
     if (!taken[i].empty()) continue;
     // Another thread may have been faster.

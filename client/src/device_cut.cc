@@ -59,7 +59,7 @@ bool Device::ExchangeChunks() {
     }
     TakeFree(chunks, &ranges);
   }
-  ReturnOthers(TakeApart(ranges), {chunks});
+  ReturnIdle(Except(TakeApart(ranges), {chunks}));
   GiveBack(chunks, 0);
   Waiting waiting;
   waiting.until = SteadyNow() + kWait;
