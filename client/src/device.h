@@ -413,8 +413,10 @@ class Device {
   void NoteMissed(const Access& access, const Buffer& buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Of which sizes chunks are to be, from now on (device_cut.cc).
-  void WantChunksFor(const v1::Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of which sizes chunks are to be, from now on (device_cut.cc). `program`: of
+  // the plan's step.
+  void WantChunksFor(const steps::StepProgram& program, const v1::Plan& plan)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The plan (device_plan.cc).
   void StopPlan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(plan_mutex_);

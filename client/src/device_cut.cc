@@ -23,12 +23,12 @@ std::vector<Bytes> RangesOf(const ChunkCounts& counts) {
 
 }  // namespace
 
-void Device::WantChunksFor(const v1::Plan& plan) {
+void Device::WantChunksFor(const steps::StepProgram& program,
+                           const v1::Plan& plan) {
   if (!keeps_mappings_) return;
-  const std::optional<steps::StepProgram> program = step_watch_.program();
-  if (!program.has_value()) return;
   absl::MutexLock lock(&mutex_);
-  cut_.Want(CutFor(*program, ToStepPlan(plan).absences, options_.chunk_classes,
+  cut_.Want(CutFor(program, steps::AbsencesIn(program, ToStepPlan(plan)),
+                   options_.chunk_classes,
                    chunks_.held_bytes() - chunks_.orphan_bytes()));
 }
 

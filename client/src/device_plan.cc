@@ -21,13 +21,14 @@ absl::Status Device::FollowPlan(const v1::Plan& plan) {
     plan_budget_ = Bytes(static_cast<int64_t>(plan.budget_bytes()));
   }
   plan_runner_.Start(plan);
-  absl::Status status = step_watch_.Follow(plan, &plan_runner_);
-  if (status.ok()) {
-    WantChunksFor(plan);
-  } else {
+  const absl::StatusOr<steps::StepProgram> program =
+      step_watch_.Follow(plan, &plan_runner_);
+  if (!program.ok()) {
     plan_runner_.Stop();
+    return program.status();
   }
-  return status;
+  WantChunksFor(*program, plan);
+  return absl::OkStatus();
 }
 
 void Device::EndPlan() {

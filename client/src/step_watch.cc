@@ -107,7 +107,8 @@ void StepWatch::Free(uint64_t buffer) {
   recorder_.Free(buffer);
 }
 
-absl::Status StepWatch::Follow(const v1::Plan& plan, PlanSink* sink) {
+absl::StatusOr<steps::StepProgram> StepWatch::Follow(const v1::Plan& plan,
+                                                     PlanSink* sink) {
   absl::MutexLock lock(&mutex_);
   guide_ = nullptr;
   if (!sent() || recorder_.program()->signature != plan.step_signature()) {
@@ -115,7 +116,7 @@ absl::Status StepWatch::Follow(const v1::Plan& plan, PlanSink* sink) {
         "the plan is not for the step that repeats now");
   }
   guide_ = std::make_unique<PlanGuide>(recorder_, plan, sink);
-  return absl::OkStatus();
+  return *recorder_.program();
 }
 
 void StepWatch::Unfollow() {
@@ -204,12 +205,6 @@ void StepWatch::Forget() {
   absl::MutexLock lock(&mutex_);
   sent_program_ = digest_signature_ = 0;
   pacer_ = steps::ReportPacer();
-}
-
-std::optional<steps::StepProgram> StepWatch::program() {
-  absl::MutexLock lock(&mutex_);
-  if (!sent()) return std::nullopt;
-  return *recorder_.program();
 }
 
 uint32_t StepWatch::LogicalOf(uint64_t buffer) {

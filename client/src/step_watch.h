@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,14 +93,12 @@ class StepWatch {
   void Forget();
 
   // Follows a plan instead of the one before, whenever its step repeats, until
-  // metsd is told of another one.
+  // metsd is told of another one. Gives the step's program.
   // FAILED_PRECONDITION: the plan is not for the program that was sent last,
   // and none is followed.
-  absl::Status Follow(const v1::Plan& plan, PlanSink* sink);
+  absl::StatusOr<steps::StepProgram> Follow(const v1::Plan& plan,
+                                            PlanSink* sink);
   void Unfollow();
-
-  // The program that metsd was told of last, if it still repeats.
-  std::optional<steps::StepProgram> program();
 
   // BufferReport.logical of a buffer: 0 while metsd does not have the program.
   uint32_t LogicalOf(uint64_t buffer);

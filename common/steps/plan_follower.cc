@@ -40,16 +40,10 @@ PlanFollower::PlanFollower(const StepProgram& program, const StepPlan& plan)
   }
   const UseCounts counts(program);
   const uint32_t ops = static_cast<uint32_t>(program.ops.size());
-  std::vector<Absence> followed;
-  for (const Absence& absence : plan.absences) {
-    if (absence.buffer >= program.buffers.size() ||
-        absence.evict_after >= ops || absence.use >= ops ||
-        absence.restore_at >= ops) {
-      continue;
-    }
+  const std::vector<Absence> followed = AbsencesIn(program, plan);
+  for (const Absence& absence : followed) {
     leaves_.push_back(
         {absence.buffer, counts.UpTo(absence.evict_after, absence.buffer)});
-    followed.push_back(absence);
   }
   returns_ = ReturnsOf(followed, ops);
   std::sort(leaves_.begin(), leaves_.end(), [](Leave a, Leave b) {

@@ -5,6 +5,20 @@
 
 namespace mets::steps {
 
+std::vector<Absence> AbsencesIn(const StepProgram& program,
+                                const StepPlan& plan) {
+  std::vector<Absence> absences;
+  for (const Absence& absence : plan.absences) {
+    if (absence.buffer < program.buffers.size() &&
+        absence.evict_after < program.ops.size() &&
+        absence.use < program.ops.size() &&
+        absence.restore_at < program.ops.size()) {
+      absences.push_back(absence);
+    }
+  }
+  return absences;
+}
+
 std::vector<PlannedReturn> ReturnsOf(const std::vector<Absence>& absences,
                                      uint32_t ops) {
   std::vector<PlannedReturn> returns;

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
+#include "common/steps/step_program.h"
 
 namespace mets::steps {
 
@@ -31,6 +32,11 @@ struct StepPlan {
   Bytes restored;
   absl::Duration duration;  // Estimate for one repetition.
 };
+
+// The plan's absences whose buffers and ops are in the step's program; others
+// are nonsense.
+std::vector<Absence> AbsencesIn(const StepProgram& program,
+                                const StepPlan& plan);
 
 // A buffer's way back.
 struct PlannedReturn {

@@ -51,6 +51,18 @@ TEST_F(DeviceCutTest, SmallChunksThatTheStepDoesNotNeedGoForLargeOnes) {
   EXPECT_EQ(uplink_.used(), used);
 }
 
+TEST_F(DeviceCutTest, AbsencesThatAreNotOfTheStepCountForNothing) {
+  PlanActivation(3, 5);
+  for (int field = 0; field < 3; ++field) {
+    v1::PlanAbsence& absence = *plan_.add_absences();
+    absence.set_buffer(field == 0 ? 1u << 30 : 0);
+    absence.set_evict_after(field == 1 ? 1u << 30 : 0);
+    absence.set_restore_at(field == 2 ? 1u << 30 : 0);
+  }
+  Follow();
+  for (int i = 0; i < 3; ++i) StepWithAbsence(3, 5);
+}
+
 TEST_F(DeviceCutTest, WithoutMemoryForOthersTheyAreTheDaemons) {
   Scatter();
   PlanActivation(3, 5);
