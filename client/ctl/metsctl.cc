@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -194,7 +194,7 @@ absl::Status Misunderstood(const CLI::App& app, const CLI::ParseError& error) {
 
 int Report(absl::Status status) {
   // What buffers may still hold back shows here: a full disk.
-  if (status.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+  if (status.ok() && std::fflush(stdout) != 0) {
     status = ErrnoToStatus(errno, "write the output");
   }
   if (status.ok()) return 0;
@@ -235,9 +235,10 @@ int RunMetsctl(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return Report(Misunderstood(app, error));
-    app.exit(error);  // Prints what was asked for: --help, --version.
-    return Report(absl::OkStatus());
+    std::ostringstream answer;  // To --help, --version.
+    if (app.exit(error, answer, answer) == 0)
+      return Report(Print(answer.str()));
+    return Report(Misunderstood(app, error));
   }
   if (status->parsed()) {
     return Report(Show(arguments, {true, true, true, true}));
