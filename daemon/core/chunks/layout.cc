@@ -54,10 +54,17 @@ class Planner {
     const size_t begin = layout_.pieces.size();
     if (bound == PieceBound::kFewest) {
       AddFewest(range);
-      layout_.range_pieces.push_back(layout_.pieces.size() - begin);
-      return;
+    } else {
+      AddUpTo(begin + MostPieces(range, bound), range);
     }
-    const size_t most = begin + MostPieces(range, bound);
+    layout_.range_pieces.push_back(layout_.pieces.size() - begin);
+  }
+
+  Layout Finish() { return std::move(layout_); }
+
+ private:
+  // Until there are `most` pieces.
+  void AddUpTo(size_t most, Bytes range) {
     Bytes left = range;
     for (size_t i = classes_.size(); i-- > 0;) {
       while (left >= classes_[i] && layout_.pieces.size() < most && Take(i)) {
@@ -65,12 +72,8 @@ class Planner {
       }
     }
     layout_.missing += left;
-    layout_.range_pieces.push_back(layout_.pieces.size() - begin);
   }
 
-  Layout Finish() { return std::move(layout_); }
-
- private:
   void AddFewest(Bytes range) {
     for (size_t i = classes_.size(); i-- > 0;) {
       for (; range >= classes_[i]; range -= classes_[i]) {

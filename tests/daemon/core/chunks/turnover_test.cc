@@ -5,6 +5,27 @@
 namespace mets::core {
 namespace {
 
+// The session allocates `count` buffers, and frees `freed` of them.
+void Scatter(FakeCluster& cluster, FakeSession& session, int count, Bytes size,
+             int freed) {
+  std::vector<BufferId> buffers;
+  for (int i = 0; i < count; ++i) {
+    buffers.push_back(cluster.Alloc(session, size));
+  }
+  cluster.Pump();
+  for (int i = 0; i < freed; ++i) cluster.Free(session, buffers[i], false);
+  cluster.Pump();
+}
+
+BufferId AllocOfTheFewest(FakeCluster& cluster, FakeSession& session,
+                          Bytes size) {
+  const BufferId buffer =
+      cluster.Alloc(session, size, absl::ZeroDuration(), false, false, 0,
+                    /*fewest_chunks=*/true);
+  cluster.Pump();
+  return buffer;
+}
+
 TEST(TurnoverTest, AChunkGoesToAnotherDomainOnlyDestroyedAndCreatedAnew) {
   FakeCluster cluster(FakeCluster::Config(MiB(64), MiB(64)));
   FakeSession& a = cluster.Open("a");
@@ -40,11 +61,7 @@ TEST(TurnoverTest, ChunksOfAWrongClassAreTurnedOver) {
 TEST(TurnoverTest, SmallChunksServeALargeRangeWhenTheyAreFew) {
   FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
   FakeSession& a = cluster.Open("a");
-  std::vector<BufferId> small;
-  for (int i = 0; i < 16; ++i) small.push_back(cluster.Alloc(a, MiB(1)));
-  cluster.Pump();
-  for (BufferId id : small) cluster.Free(a, id, false);
-  cluster.Pump();
+  Scatter(cluster, a, 16, MiB(1), 16);
   const BufferId large = cluster.Alloc(a, MiB(16));
   cluster.Pump();
   ASSERT_EQ(a.buffers.count(large), 1u);
@@ -54,14 +71,8 @@ TEST(TurnoverTest, SmallChunksServeALargeRangeWhenTheyAreFew) {
 TEST(TurnoverTest, SmallChunksAreReplacedWhereTheFewestAreAskedFor) {
   FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
   FakeSession& a = cluster.Open("a");
-  std::vector<BufferId> small;
-  for (int i = 0; i < 16; ++i) small.push_back(cluster.Alloc(a, MiB(1)));
-  cluster.Pump();
-  for (int i = 0; i < 9; ++i) cluster.Free(a, small[i], false);
-  cluster.Pump();
-  const BufferId large = cluster.Alloc(a, MiB(8), absl::ZeroDuration(), false,
-                                       false, 0, /*fewest_chunks=*/true);
-  cluster.Pump();
+  Scatter(cluster, a, 16, MiB(1), 9);
+  const BufferId large = AllocOfTheFewest(cluster, a, MiB(8));
   ASSERT_EQ(a.buffers.count(large), 1u);
   EXPECT_EQ(a.buffers[large].chunks.size(), 2u);
   EXPECT_EQ(a.buffers.size(), 8u);
@@ -72,15 +83,9 @@ TEST(TurnoverTest, TheFewestChunksAreMoreWhereNoneCanBeReplaced) {
   FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
   FakeSession& a = cluster.Open("a");
   FakeSession& b = cluster.Open("b");
-  std::vector<BufferId> small;
-  for (int i = 0; i < 16; ++i) small.push_back(cluster.Alloc(a, MiB(1)));
-  cluster.Pump();
-  for (BufferId id : small) cluster.Free(a, id, false);
-  cluster.Pump();
+  Scatter(cluster, a, 16, MiB(1), 16);
   cluster.Lose(a);  // It cannot say that it has forgotten them.
-  const BufferId large = cluster.Alloc(b, MiB(16), absl::ZeroDuration(), false,
-                                       false, 0, /*fewest_chunks=*/true);
-  cluster.Pump();
+  const BufferId large = AllocOfTheFewest(cluster, b, MiB(16));
   ASSERT_EQ(b.buffers.count(large), 1u);
   EXPECT_EQ(b.buffers[large].chunks.size(), 16u);
 }
@@ -88,11 +93,7 @@ TEST(TurnoverTest, TheFewestChunksAreMoreWhereNoneCanBeReplaced) {
 TEST(TurnoverTest, ManyTinyChunksAreReplacedByLargeOnes) {
   FakeCluster cluster(FakeCluster::Config(MiB(16), MiB(16)));
   FakeSession& a = cluster.Open("a");
-  std::vector<BufferId> small;
-  for (int i = 0; i < 256; ++i) small.push_back(cluster.Alloc(a, KiB(64)));
-  cluster.Pump();
-  for (BufferId id : small) cluster.Free(a, id, false);
-  cluster.Pump();
+  Scatter(cluster, a, 256, KiB(64), 256);
   const BufferId large = cluster.Alloc(a, MiB(16));
   cluster.Advance(absl::Seconds(1));
   ASSERT_EQ(a.buffers.count(large), 1u);
