@@ -178,8 +178,16 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     if (deadline == absl::InfinitePast()) {
       deadline = DeadlineAfter(deadline_ms, options_.wait);
     }
-    METS_ASSIGN_OR_RETURN(found, AcquireOne(size, deadline, op, &chunks));
-    if (found) break;
+    // Empty slabs give way before it waits.
+    const bool may_wait = !HasSpareSlabs();
+    const absl::StatusOr<bool> acquired = AcquireOne(
+        size, may_wait ? deadline : absl::InfinitePast(), op, &chunks);
+    if (!acquired.ok()) {
+      if (may_wait) return acquired.status();
+      FreeSpareSlabs();
+    } else if (*acquired) {
+      break;
+    }
   }
   METS_ASSIGN_OR_RETURN(buffer, MapNew(TotalSize(chunks), chunks));
   PassTo(stream, buffer);
@@ -347,15 +355,22 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options,
     slab->Settle(debt);  // It is there while this allocation is.
     return absl::OkStatus();
   }
-  Bytes size;
+  Bytes size, least;
   {
     absl::MutexLock lock(&mutex_);
     size = slabs_.SlabBytes(options.bytes);
+    least = slabs_.LeastSlabBytes(options.bytes);
   }
-  METS_ASSIGN_OR_RETURN(
-      Buffer * buffer,
-      AllocBuffer(size, size.count(), mobility, options.deadline_ms, stream, op,
-                  /*slab=*/true));
+  const auto alloc = [&](int64_t deadline_ms) {
+    return AllocBuffer(size, size.count(), mobility, deadline_ms, stream, op,
+                       /*slab=*/true);
+  };
+  absl::StatusOr<Buffer*> slab_buffer = alloc(options.deadline_ms);
+  if (absl::IsResourceExhausted(slab_buffer.status()) && least < size) {
+    size = least;  // There may be room for that.
+    slab_buffer = alloc(/*deadline_ms=*/0);
+  }
+  METS_ASSIGN_OR_RETURN(Buffer* const buffer, std::move(slab_buffer));
   absl::MutexLock lock(&mutex_);
   const SlabSet::Room room = slabs_.Add(buffer, size, mobility, stream);
   *address = slabs_.Allocate(room, options.bytes, options.align, mobility);
@@ -395,9 +410,7 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
     if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
     live_bytes_ -= bytes;
-    if (!slab->empty()) return;
-    // The last one that is there stays for the next allocation.
-    if (!slab->aside() && !slabs_.HasOther(slab)) return;
+    if (!slab->empty() || slabs_.KeepAsSpare(slab)) return;
     RemoveSlab(buffer);
   }
   FreeBuffer(buffer);
@@ -419,6 +432,23 @@ bool Device::FreeEmptySlab(uint64_t buffer_id) {
   }
   FreeBuffer(buffer);
   return true;
+}
+
+bool Device::HasSpareSlabs() {
+  absl::MutexLock lock(&mutex_);
+  return slabs_.HasSpares();
+}
+
+void Device::FreeSpareSlabs() {
+  std::vector<Buffer*> spares;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Slab* spare : slabs_.Spares()) {
+      spares.push_back(spare->buffer());
+      RemoveSlab(spare->buffer());
+    }
+  }
+  for (Buffer* spare : spares) FreeBuffer(spare);
 }
 
 void Device::RemoveSlab(Buffer* buffer) {

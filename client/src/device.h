@@ -311,6 +311,9 @@ class Device {
   // Frees a slab that could move and in which nothing is allocated; false when
   // the buffer is something else.
   bool FreeEmptySlab(uint64_t buffer_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Slabs that stay although they are empty, while memory is not short.
+  bool HasSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FreeSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
   // REQUIRES: the buffer is an empty slab. Its buffer is to be freed then.
   void RemoveSlab(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeBuffer(Buffer* buffer);

@@ -24,19 +24,22 @@ int64_t BlockBytes(uint64_t bytes, uint64_t align) {
   return RoundUp(bytes, std::clamp(align, kUnit, kLargestUnit));
 }
 
+// Of a slab's number, and of a place or a size in it, in units.
+constexpr int kNumberBits = 20, kPlaceBits = 22;
+
+uint64_t SizeKey(int64_t size) {
+  return static_cast<uint64_t>(size) / kUnit << (kNumberBits + kPlaceBits);
+}
+
 int64_t Aligned(int64_t offset, uint64_t align) {
   return RoundUp(offset, std::max(align, kUnit));
 }
 
 }  // namespace
 
-Slab::Slab(Buffer* buffer, Bytes size, Mobility mobility, Stream stream,
-           uint64_t number, FreeBlocks* free)
-    : buffer_(buffer),
-      size_(size.count()),
-      kind_(mobility, stream.bit),
-      number_(number),
-      free_(*free) {
+Slab::Slab(Buffer* buffer, Bytes size, Stream stream, uint64_t number,
+           OfKind* alike)
+    : buffer_(buffer), size_(size.count()), number_(number), alike_(*alike) {
   debt_.stream = stream;
 }
 
@@ -83,51 +86,40 @@ Mobility Slab::mobility() const {
   return Mobility::kMovable;
 }
 
-Slab::FreeBlock Slab::AsFree(Block* block) const {
-  return {block->size, number_ << 32 | block->offset / kUnit, block};
+uint64_t Slab::KeyOf(const Block* block) const {
+  return SizeKey(block->size) | number_ << kPlaceBits | block->offset / kUnit;
 }
 
 void Slab::AddFree(Block* block) {
   block->use = Use::kFree;
-  free_.insert(AsFree(block));
+  alike_.free.emplace(KeyOf(block), block);
 }
 
-void Slab::RemoveFree(Block* block) { free_.erase(AsFree(block)); }
-
-void Slab::AddReady(Block* block) {
-  block->place = block->alike->size();
-  block->alike->push_back(block);
-}
-
-void Slab::RemoveReady(Block* block) {
-  Block* const last = block->alike->back();
-  block->alike->pop_back();
-  if (last != block) (*block->alike)[last->place = block->place] = last;
-}
+void Slab::RemoveFree(Block* block) { alike_.free.erase(KeyOf(block)); }
 
 SlabSet::Room SlabSet::FindRoom(Mobility mobility, uint64_t bytes,
                                 uint64_t align, Stream stream) {
+  const auto of_kind = kinds_.find({mobility, stream.bit});
+  if (of_kind == kinds_.end()) return {};
+  Slab::OfKind& alike = of_kind->second;
   const int64_t size = BlockBytes(bytes, align);
-  const Kind kind = {mobility, stream.bit};
-  const auto ready = ready_.find(KeyOf(kind, size));
-  if (ready != ready_.end() && !ready->second.empty()) {
-    Block* block = ready->second.back();
+  const auto ready = alike.ready.find(size);
+  if (ready != alike.ready.end() && ready->second != nullptr) {
+    Block* block = ready->second;
     if (Aligned(block->offset, align) == block->offset) {
       return {block->slab, block};
     }
   }
-  const Room room = FindFree(kind, size, align);
-  if (room.found() || !JoinReady(kind)) return room;
-  return FindFree(kind, size, align);
+  const Room room = FindFree(alike, size, align);
+  if (room.found() || !JoinReady(alike)) return room;
+  return FindFree(alike, size, align);
 }
 
-SlabSet::Room SlabSet::FindFree(const Kind& kind, int64_t size,
-                                uint64_t align) const {
-  const auto free = free_.find(kind);
-  if (free == free_.end()) return {};
-  for (auto it = free->second.lower_bound({size}); it != free->second.end();
+SlabSet::Room SlabSet::FindFree(const Slab::OfKind& alike, int64_t size,
+                                uint64_t align) {
+  for (auto it = alike.free.lower_bound(SizeKey(size)); it != alike.free.end();
        ++it) {
-    Block* block = it->block;
+    Block* block = it->second;
     const int64_t end = block->offset + block->size;
     if (Aligned(block->offset, align) + size <= end) {
       return {block->slab, block};
@@ -166,7 +158,7 @@ char* SlabSet::Allocate(const Room& room, uint64_t bytes, uint64_t align,
   Block* block = room.block;
   const int64_t size = BlockBytes(bytes, align);
   if (block->use == Use::kReady) {
-    block->alike->pop_back();
+    RemoveReady(block);
   } else {
     slab->RemoveFree(block);
     const int64_t end = block->offset + block->size;
@@ -182,13 +174,12 @@ char* SlabSet::Allocate(const Room& room, uint64_t bytes, uint64_t align,
       slab->AddFree(Insert(slab, block, begin + size, end - begin - size));
     }
     slab->begin_[begin] = block;
-    block->alike = &ready_[KeyOf(slab->kind_, size)];
   }
   block->use = Use::kTaken;
   block->bytes = bytes;
   block->mobility = mobility;
   ++slab->count_[static_cast<int>(mobility)];
-  ++slab->used_;
+  if (slab->used_++ == 0) NoSpare(slab);
   used_bytes_ += size;
   return slab->AddressOf(block->offset);
 }
@@ -201,22 +192,33 @@ uint64_t SlabSet::Free(Slab* slab, const void* address, StreamMask used_on) {
   used_bytes_ -= block->size;
   slab->Owe(used_on);
   block->use = Use::kReady;
-  if (!slab->aside_) Slab::AddReady(block);
+  if (!slab->aside_) AddReady(block);
   return block->bytes;
+}
+
+void SlabSet::AddReady(Block* block) {
+  Block*& ready = block->slab->alike_.ready[block->size];
+  if (ready != nullptr) Join(ready);
+  ready = block;
+}
+
+void SlabSet::RemoveReady(Block* block) {
+  block->slab->alike_.ready[block->size] = nullptr;
 }
 
 void SlabSet::Join(Block* block) {
   Slab* slab = block->slab;
+  slab->begin_.erase(block->offset);
   const auto take = [&](Block* other) {
-    if (other->use == Use::kFree) slab->RemoveFree(other);
+    slab->RemoveFree(other);
     block->size += other->size;
     Drop(other);
   };
   const auto is_free = [](const Block* other) {
-    return other != nullptr && other->use < Use::kReady;
+    return other != nullptr && other->use == Use::kFree;
   };
-  while (is_free(block->after)) take(block->after);
-  while (is_free(block->before)) {
+  if (is_free(block->after)) take(block->after);
+  if (is_free(block->before)) {
     block->offset = block->before->offset;
     if (block->before == slab->first_) slab->first_ = block;
     take(block->before);
@@ -224,37 +226,31 @@ void SlabSet::Join(Block* block) {
   slab->AddFree(block);
 }
 
-bool SlabSet::JoinReady(const Kind& kind) {
-  std::vector<Block*> all;
-  for (auto& [key, ready] : ready_) {
-    const auto& [mobility, stream, size] = key;
-    if (Kind(mobility, stream) != kind) continue;
-    for (Block* block : ready) {
-      block->use = Use::kLoose;
-      block->slab->begin_.erase(block->offset);
-      all.push_back(block);
-    }
-    ready.clear();
+bool SlabSet::JoinReady(Slab::OfKind& alike) {
+  bool any = false;
+  for (const auto& [size, block] : alike.ready) {
+    if (block == nullptr) continue;
+    Join(block);
+    any = true;
   }
-  for (Block* block : all) {
-    // Otherwise it has become part of another.
-    if (block->slab != nullptr && block->use == Use::kLoose) Join(block);
-  }
-  return !all.empty();
+  alike.ready.clear();
+  return any;
 }
 
 Bytes SlabSet::SlabBytes(uint64_t bytes) const {
   const Bytes size =
       std::clamp(Bytes(used_bytes_ / kSlabPart), kSmallestSlab, kLargestSlab);
-  return std::max(size, Bytes(static_cast<int64_t>(bytes)))
-      .RoundUpTo(granularity_);
+  return std::max(size.RoundUpTo(granularity_), LeastSlabBytes(bytes));
 }
 
 SlabSet::Room SlabSet::Add(Buffer* buffer, Bytes size, Mobility mobility,
                            Stream stream) {
-  std::unique_ptr<Slab> slab(new Slab(buffer, size, mobility, stream,
-                                      ++last_number_,
-                                      &free_[{mobility, stream.bit}]));
+  uint64_t number = slabs_.size();
+  if (!numbers_.empty()) {
+    number = numbers_.extract(numbers_.begin()).value();
+  }
+  std::unique_ptr<Slab> slab(
+      new Slab(buffer, size, stream, number, &kinds_[{mobility, stream.bit}]));
   Slab* raw = slab.get();
   slabs_.emplace(raw, std::move(slab));
   Block* all = Insert(raw, nullptr, 0, size.count());
@@ -268,14 +264,16 @@ void SlabSet::Remove(Slab* slab) {
   for (Block* block = slab->first_; block != nullptr;) {
     Drop(std::exchange(block, block->after));
   }
+  numbers_.insert(slab->number_);
   slabs_.erase(slab);
 }
 
 void SlabSet::SetAside(Slab* slab) {
   if (std::exchange(slab->aside_, true)) return;
+  NoSpare(slab);
   for (Block* block = slab->first_; block != nullptr; block = block->after) {
     if (block->use == Use::kFree) slab->RemoveFree(block);
-    if (block->use == Use::kReady) Slab::RemoveReady(block);
+    if (block->use == Use::kReady) RemoveReady(block);
   }
 }
 
@@ -283,16 +281,33 @@ void SlabSet::PutBack(Slab* slab) {
   if (!std::exchange(slab->aside_, false)) return;
   for (Block* block = slab->first_; block != nullptr; block = block->after) {
     if (block->use == Use::kFree) slab->AddFree(block);
-    if (block->use == Use::kReady) Slab::AddReady(block);
+    if (block->use == Use::kReady) AddReady(block);
   }
 }
 
-bool SlabSet::HasOther(Slab* slab) const {
-  const auto free = free_.find(slab->kind_);
-  return free != free_.end() &&
-         std::any_of(
-             free->second.begin(), free->second.end(),
-             [slab](const auto& block) { return block.block->slab != slab; });
+bool SlabSet::KeepAsSpare(Slab* slab) {
+  METS_CHECK(slab->empty());
+  Slab::OfKind& alike = slab->alike_;
+  if (slab->aside_ || alike.spare_bytes >= kLargestSlab) return false;
+  alike.spares.push_back(slab);
+  alike.spare_bytes += Bytes(slab->size_);
+  return true;
+}
+
+void SlabSet::NoSpare(Slab* slab) {
+  Slab::OfKind& alike = slab->alike_;
+  const auto spare = std::find(alike.spares.begin(), alike.spares.end(), slab);
+  if (spare == alike.spares.end()) return;
+  alike.spares.erase(spare);
+  alike.spare_bytes -= Bytes(slab->size_);
+}
+
+std::vector<Slab*> SlabSet::Spares() const {
+  std::vector<Slab*> spares;
+  for (const auto& [kind, alike] : kinds_) {
+    spares.insert(spares.end(), alike.spares.begin(), alike.spares.end());
+  }
+  return spares;
 }
 
 }  // namespace mets::client

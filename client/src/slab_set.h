@@ -6,13 +6,12 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_set.h"
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/node_hash_map.h"
 #include "client/src/buffer.h"
 #include "common/base/bytes.h"
 
@@ -28,8 +27,6 @@ class Slab {
  public:
   Buffer* buffer() const { return buffer_; }
   bool empty() const { return used_ == 0; }
-  // See SlabSet::SetAside.
-  bool aside() const { return aside_; }
 
   // The slot that `address` points into, or -1 when nothing is allocated there.
   int64_t SlotOf(const void* address) const;
@@ -55,10 +52,10 @@ class Slab {
   friend class SlabSet;
   // Slabs of one kind serve the same allocations.
   using Kind = std::pair<Mobility, StreamMask>;
+  struct OfKind;
   enum class Use {
-    kFree,   // It is in free_, but for a slab that is set aside.
-    kLoose,  // Free, until it has become one with its free neighbours.
-    kReady,  // See SlabSet; in ready_, but for a slab that is set aside.
+    kFree,   // It is in OfKind::free, but for a slab that is set aside.
+    kReady,  // See SlabSet; in OfKind::ready, but for a slab that is set aside.
     kTaken,
   };
   // A part of the slab, between its neighbours.
@@ -69,39 +66,30 @@ class Slab {
     Mobility mobility = Mobility::kMovable;
     Use use = Use::kFree;
     Block *before = nullptr, *after = nullptr;
-    std::vector<Block*>* alike = nullptr;  // The ready ones of its size...
-    size_t place = 0;                      // ...and where among them it is.
   };
-  struct FreeBlock {
-    int64_t size = 0;
-    uint64_t place = 0;  // The slab's number and the offset.
-    Block* block = nullptr;
-
-    friend bool operator<(const FreeBlock& a, const FreeBlock& b) {
-      return a.size != b.size ? a.size < b.size : a.place < b.place;
-    }
+  struct OfKind {
+    absl::btree_map<uint64_t, Block*> free;      // See KeyOf.
+    absl::flat_hash_map<int64_t, Block*> ready;  // By size; null: none.
+    std::vector<Slab*> spares;                   // See SlabSet::KeepAsSpare.
+    Bytes spare_bytes;
   };
-  using FreeBlocks = absl::btree_set<FreeBlock>;
 
-  Slab(Buffer* buffer, Bytes size, Mobility mobility, Stream stream,
-       uint64_t number, FreeBlocks* free);
+  Slab(Buffer* buffer, Bytes size, Stream stream, uint64_t number,
+       OfKind* alike);
 
   // The allocation that `address` points into; null when there is none.
   Block* Find(const void* address) const;
   void Owe(StreamMask used_on);
-  FreeBlock AsFree(Block* block) const;
+  // By size, then by age of the slab, then by offset.
+  uint64_t KeyOf(const Block* block) const;
   // To and from the free blocks of its kind.
   void AddFree(Block* block);
   void RemoveFree(Block* block);
-  // The same, of the ready ones of its size.
-  static void AddReady(Block* block);
-  static void RemoveReady(Block* block);
 
   Buffer* const buffer_;
   const int64_t size_;
-  const Kind kind_;
   const uint64_t number_;
-  FreeBlocks& free_;
+  OfKind& alike_;
   Debt debt_;
   uint32_t used_ = 0;
   bool aside_ = false;
@@ -113,9 +101,11 @@ class Slab {
 
 // The slabs of one device, by (mobility, stream). An allocation gets the
 // smallest free block in which it fits, the oldest of equals. Training repeats
-// its sizes: a block that is freed stays as it is, *ready* for the next
-// allocation of its size, until no free block fits for another one; then it
-// becomes one with its free neighbours. Not thread-safe.
+// its sizes: of each size the block that was freed last stays as it is, *ready*
+// for the next allocation, until no free block fits for another one; then it
+// becomes one with its free neighbours. (If more stayed, small ones would lie
+// in the midst of free memory, and large ones would need new slabs.) Not
+// thread-safe.
 class SlabSet {
  public:
   // `granularity`: buffers' sizes are multiples of this.
@@ -142,6 +132,10 @@ class SlabSet {
   // Size of the next slab, which is for so much at least. It follows what is
   // allocated: the last slab is seldom full.
   Bytes SlabBytes(uint64_t bytes) const;
+  // Where there is no room for that: of one for this allocation.
+  Bytes LeastSlabBytes(uint64_t bytes) const {
+    return Bytes(static_cast<int64_t>(bytes)).RoundUpTo(granularity_);
+  }
   // REQUIRES: the buffer has `size` bytes, and the stream a bit of its own, if
   // it is one. All of the slab is free.
   Room Add(Buffer* buffer, Bytes size, Mobility mobility, Stream stream = {});
@@ -150,35 +144,38 @@ class SlabSet {
   // Nothing is allocated in it until PutBack: it is not resident.
   void SetAside(Slab* slab);
   void PutBack(Slab* slab);
-  // Another slab of its kind has a free block.
-  bool HasOther(Slab* slab) const;
+  // Slabs of each kind stay when they are empty, until together they are as
+  // large as a large one, so that they need not be made again for the next
+  // allocations. False: others do. REQUIRES: the slab is empty.
+  bool KeepAsSpare(Slab* slab);
+  // Those that stay; they may be removed where memory is short.
+  std::vector<Slab*> Spares() const;
+  bool HasSpares() const { return !Spares().empty(); }
 
  private:
   using Kind = Slab::Kind;
   using Block = Slab::Block;
   using Use = Slab::Use;
-  using ReadyKey = std::tuple<Mobility, StreamMask, int64_t>;
 
-  static ReadyKey KeyOf(const Kind& kind, int64_t size) {
-    return {kind.first, kind.second, size};
-  }
-  Room FindFree(const Kind& kind, int64_t size, uint64_t align) const;
+  static Room FindFree(const Slab::OfKind& alike, int64_t size, uint64_t align);
   // A new block behind `before` (null: the slab's first).
   Block* Insert(Slab* slab, Block* before, int64_t offset, int64_t size);
   void Drop(Block* block);
-  // Takes the block's free neighbours in; false when one before it has done
-  // that with this.
+  // To and from the ready blocks of its kind; who was ready becomes free.
+  void AddReady(Block* block);
+  static void RemoveReady(Block* block);
+  // The ready block becomes free, and one with its free neighbours.
   void Join(Block* block);
   // No block of the kind is ready any more; false when none was.
-  bool JoinReady(const Kind& kind);
+  bool JoinReady(Slab::OfKind& alike);
+  static void NoSpare(Slab* slab);
 
   const Bytes granularity_;
   std::deque<Block> blocks_;    // Of all slabs...
   std::vector<Block*> unused_;  // ...and of none.
   std::map<Slab*, std::unique_ptr<Slab>> slabs_;
-  uint64_t last_number_ = 0;
-  std::map<Kind, Slab::FreeBlocks> free_;
-  absl::node_hash_map<ReadyKey, std::vector<Block*>> ready_;  // With the size.
+  std::set<uint64_t> numbers_;  // Of slabs that are gone.
+  std::map<Kind, Slab::OfKind> kinds_;
   int64_t used_bytes_ = 0;  // Of all blocks that are not free.
 };
 

@@ -71,5 +71,20 @@ TEST_F(DeviceSlabTest, AnEmptySlabIsFreedInsteadOfMoved) {
   EXPECT_EQ(Stats().swapped_bytes, 0u);
 }
 
+TEST_F(DeviceSlabTest, EmptySlabsGiveWayWhereMemoryIsShort) {
+  Alloc(MiB(60), 'a');
+  device_->Free(Alloc(kSmall, 'b'));
+  EXPECT_EQ(Stats().resident_bytes, MiB(64).count());
+  char* last = Alloc(kSmallestSlab, 'c');
+  EXPECT_TRUE(Holds(last, kSmallestSlab, 'c'));
+}
+
+TEST_F(DeviceSlabTest, ASmallAllocationNeedsNoMoreThanItself) {
+  Alloc(MiB(63), 'a');
+  char* small = Alloc(kSmall, 'b');
+  EXPECT_TRUE(Holds(small, kSmall, 'b'));
+  EXPECT_LT(Stats().resident_bytes, MiB(64).count());
+}
+
 }  // namespace
 }  // namespace mets::client

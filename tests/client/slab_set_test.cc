@@ -120,15 +120,37 @@ TEST_F(SlabSetTest, SlabsGrowWithWhatIsAllocated) {
   EXPECT_EQ(slabs_.SlabBytes(64), MiB(10));
 }
 
-TEST_F(SlabSetTest, AnEmptySlabGoesWhenAnotherHasRoom) {
-  Slab* first = Add().slab;
-  EXPECT_FALSE(slabs_.HasOther(first));
-  Slab* second = Add().slab;
-  EXPECT_TRUE(slabs_.HasOther(first));
-  slabs_.Remove(second);
-  EXPECT_FALSE(slabs_.HasOther(first));
-  EXPECT_NE(Allocate(4 * kMiB), nullptr);
-  EXPECT_EQ(Allocate(64), nullptr);
+TEST_F(SlabSetTest, EmptySlabsStayUntilThereIsALargeOneOfThem) {
+  std::vector<Slab*> small;
+  for (int i = 0; i < 7; ++i) small.push_back(Add().slab);
+  Slab* const large = Add(Mobility::kMovable, {}, kLargestSlab).slab;
+  Slab* const held = Add(Mobility::kHeld).slab;
+  for (Slab* slab : small) EXPECT_TRUE(slabs_.KeepAsSpare(slab));
+  EXPECT_TRUE(slabs_.KeepAsSpare(large));
+  EXPECT_TRUE(slabs_.KeepAsSpare(held)) << "of another kind";
+  Slab* const more = Add().slab;
+  EXPECT_FALSE(slabs_.KeepAsSpare(more));
+  slabs_.SetAside(large);
+  EXPECT_TRUE(slabs_.KeepAsSpare(more)) << "one is not there any more";
+  char* const used = Allocate(4 * kMiB);
+  EXPECT_EQ(slabs_.Spares().size(), 8u);
+  slabs_.Remove(small[6]);
+  EXPECT_EQ(slabs_.Spares().size(), 7u);
+  Free(small[0], used);
+  EXPECT_TRUE(slabs_.KeepAsSpare(small[0]));
+  slabs_.PutBack(large);
+  slabs_.SetAside(held);
+  EXPECT_FALSE(slabs_.KeepAsSpare(held)) << "what is aside serves nobody";
+}
+
+TEST_F(SlabSetTest, WhatIsSmallDoesNotScatterOverFreeMemory) {
+  Slab* const slab = Add().slab;
+  std::vector<char*> all;
+  for (int i = 0; i < 4; ++i) all.push_back(Allocate(kMiB));
+  for (int i : {0, 1, 2, 3}) Free(slab, all[i]);
+  EXPECT_EQ(Allocate(kMiB), all[3]) << "the last one";
+  EXPECT_EQ(Allocate(kMiB), all[0]);
+  EXPECT_EQ(Allocate(2 * kMiB), all[1]) << "what was freed before is one block";
 }
 
 TEST_F(SlabSetTest, WhatWasReadyInASlabGoesWithIt) {
@@ -154,12 +176,10 @@ TEST_F(SlabSetTest, WhatIsSetAsideServesNothingUntilItIsPutBack) {
   EXPECT_EQ(Allocate(kMiB), nullptr);
   EXPECT_EQ(Allocate(64), nullptr);
   Slab* const second = Add().slab;
-  EXPECT_FALSE(slabs_.HasOther(second));
   EXPECT_EQ(slabs_.FindRoom(Mobility::kMovable, kMiB, 0).slab, second);
   Free(first, freed);
   EXPECT_TRUE(first->empty());
   slabs_.PutBack(first);
-  EXPECT_TRUE(slabs_.HasOther(second));
   EXPECT_EQ(Allocate(kMiB), freed);
   EXPECT_EQ(Allocate(kMiB), ready);
 }
