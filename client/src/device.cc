@@ -18,10 +18,8 @@ namespace {
 
 constexpr uint64_t kMaxAlign = 64 << 10;
 
-absl::Time DeadlineAfter(int64_t deadline_ms, absl::Duration wait) {
-  return SteadyNow() +
-         (deadline_ms < 0 ? wait : absl::Milliseconds(deadline_ms));
-}
+// For an allocation that takes what there is now, or nothing.
+constexpr absl::Duration kNoPatience = -absl::InfiniteDuration();
 
 absl::Status CheckAlloc(const mets_alloc_options& options) {
   const uint64_t align = options.align;
@@ -125,13 +123,16 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
   if (op != nullptr && op->device != this) op = nullptr;
   const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
   const Bytes bytes(static_cast<int64_t>(options.bytes));
+  const absl::Duration patience = options.deadline_ms < 0
+                                      ? options_.wait
+                                      : absl::Milliseconds(options.deadline_ms);
   if (bytes < slab_threshold_) {
-    METS_RETURN_IF_ERROR(AllocSmall(options, stream, op, address));
+    METS_RETURN_IF_ERROR(AllocSmall(options, patience, stream, op, address));
   } else {
     METS_ASSIGN_OR_RETURN(
         Buffer * buffer,
         AllocBuffer(bytes.RoundUpTo(granularity_), options.bytes, mobility,
-                    options.deadline_ms, stream, op, /*slab=*/false));
+                    patience, stream, op, /*slab=*/false));
     *address = buffer->base.load(std::memory_order_relaxed);
     step_watch_.Alloc(BufferPool::IdOf(*buffer), bytes,
                       op == nullptr ? nullptr : &op->step);
@@ -147,8 +148,8 @@ absl::Status Device::Alloc(const mets_alloc_options& options, void** address) {
 
 absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
                                             Mobility mobility,
-                                            int64_t deadline_ms, Stream stream,
-                                            Op* op, bool slab) {
+                                            absl::Duration patience,
+                                            Stream stream, Op* op, bool slab) {
   ChunkSet chunks;
   Buffer* buffer = nullptr;
   absl::Time deadline = absl::InfinitePast();  // Until it has to wait.
@@ -176,7 +177,7 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
     const WaitClock::Wait wait(waits_);
     if (tight() && TakeOrAwait(size, &chunks)) break;
     if (deadline == absl::InfinitePast()) {
-      deadline = DeadlineAfter(deadline_ms, options_.wait);
+      deadline = SteadyNow() + patience;
     }
     // Empty slabs give way before it waits.
     const bool may_wait = !HasSpareSlabs();
@@ -245,6 +246,7 @@ absl::StatusOr<bool> Device::AcquireOne(Bytes size, absl::Time deadline, Op* op,
         !absl::IsUnavailable(now.status())) {
       return now.status();
     }
+    if (deadline == absl::InfinitePast()) return now.status();
   }
   // It waits with pinned buffers: only one op at a time may. What a section
   // uses is not known.
@@ -342,7 +344,8 @@ bool Device::AllocInSlab(const mets_alloc_options& options, Stream stream,
 }
 
 absl::Status Device::AllocSmall(const mets_alloc_options& options,
-                                Stream stream, Op* op, void** address) {
+                                absl::Duration patience, Stream stream, Op* op,
+                                void** address) {
   // Streams that share a bit share slabs, in host order.
   if (stream.bit == kSharedBit) stream = Stream();
   const Mobility mobility = Allowed(static_cast<Mobility>(options.mobility));
@@ -361,15 +364,17 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options,
     size = slabs_.SlabBytes(options.bytes);
     least = slabs_.LeastSlabBytes(options.bytes);
   }
-  const auto alloc = [&](int64_t deadline_ms) {
-    return AllocBuffer(size, size.count(), mobility, deadline_ms, stream, op,
+  const auto alloc = [&](Bytes slab, absl::Duration how_long) {
+    return AllocBuffer(slab, slab.count(), mobility, how_long, stream, op,
                        /*slab=*/true);
   };
-  absl::StatusOr<Buffer*> slab_buffer = alloc(options.deadline_ms);
-  if (absl::IsResourceExhausted(slab_buffer.status()) && least < size) {
-    size = least;  // There may be room for that.
-    slab_buffer = alloc(/*deadline_ms=*/0);
+  // A smaller one now is better than to wait.
+  absl::StatusOr<Buffer*> slab_buffer = alloc(size, kNoPatience);
+  if (!slab_buffer.ok() && least < size) {
+    slab_buffer = alloc(least, kNoPatience);
+    if (slab_buffer.ok()) size = least;
   }
+  if (!slab_buffer.ok()) slab_buffer = alloc(size, patience);
   METS_ASSIGN_OR_RETURN(Buffer* const buffer, std::move(slab_buffer));
   absl::MutexLock lock(&mutex_);
   const SlabSet::Room room = slabs_.Add(buffer, size, mobility, stream);

@@ -281,15 +281,18 @@ class Device {
          std::unique_ptr<AddressTable> table, DeviceOptions options);
 
   // Allocations (device.cc).
-  absl::Status AllocSmall(const mets_alloc_options& options, Stream stream,
-                          Op* op, void** address);
+  absl::Status AllocSmall(const mets_alloc_options& options,
+                          absl::Duration patience, Stream stream, Op* op,
+                          void** address);
   // False when no slab has room.
   bool AllocInSlab(const mets_alloc_options& options, Stream stream, Op* op,
                    void** address, Slab** slab, Slab::Debt* debt);
-  // `slab`: its allocations are noted one by one.
+  // `patience`: how long to wait for memory. `slab`: its allocations are noted
+  // one by one.
   absl::StatusOr<Buffer*> AllocBuffer(Bytes size, uint64_t bytes,
-                                      Mobility mobility, int64_t deadline_ms,
-                                      Stream stream, Op* op, bool slab);
+                                      Mobility mobility,
+                                      absl::Duration patience, Stream stream,
+                                      Op* op, bool slab);
   Buffer* TakeMapped(Bytes size, const Stream& stream, Op* op)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
