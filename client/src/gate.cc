@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kUnknownStepNs = 100'000'000;
 // After so many steps all that a process uses has come back.
 constexpr int kSettledSteps = 2;
+// About what a turn costs: a shorter pause is not worth one.
+constexpr int64_t kPauseNs = 1'000'000;
 
 int64_t NowNs() {
   timespec now;
@@ -34,6 +36,7 @@ Gate::Gate(std::string device, Send send, Quiet quiet, WaitClock* waits,
 
 void Gate::Enter() {
   uint64_t word = word_.load(std::memory_order_relaxed);
+  if (Running(word) == 0) NotePause(word);
   for (;;) {
     if ((word & kClosed) == 0) {
       // Begun ops may wrap around: not into the closed bit.
@@ -53,13 +56,19 @@ void Gate::Enter() {
   }
 }
 
+void Gate::NotePause(uint64_t word) {
+  const int64_t pause = NowNs() - last_end_ns_.load(std::memory_order_relaxed);
+  if (pause <= pause_ns_.load(std::memory_order_relaxed)) return;
+  pause_ns_.store(pause, std::memory_order_relaxed);
+  pause_at_.store(SinceBase(word), std::memory_order_relaxed);
+}
+
 void Gate::Leave() {
   const uint64_t before = word_.fetch_sub(1);
   if (Running(before) != 1) return;
   last_end_ns_.store(NowNs(), std::memory_order_relaxed);
-  const uint32_t ops = ops_in_step_.load(std::memory_order_relaxed);
-  const bool all_ops =
-      ops != 0 && ((Begun(before) - step_base_.load()) & 0x7fffffff) == ops;
+  const uint32_t ops = ops_to_end_.load(std::memory_order_relaxed);
+  const bool all_ops = ops != 0 && SinceBase(before) == ops;
   if ((before & kClosed) == 0 && !all_ops) return;
   bool due;
   {
@@ -81,7 +90,8 @@ bool Gate::Waited() {
 
 bool Gate::BetweenSteps() const {
   const uint64_t word = word_.load();
-  return steps_known_ && Running(word) == 0 && Begun(word) == step_base_.load();
+  if (!steps_known_ || Running(word) != 0) return false;
+  return SinceBase(word) == (PausesApart() ? last_pause_ : 0);
 }
 
 void Gate::StartCounting() {
@@ -217,12 +227,21 @@ void Gate::Obey(const v1::Gate& order) {
 }
 
 void Gate::LearnStep() {
-  const uint32_t begun = Begun(word_.load());
-  const uint32_t ops = (begun - step_base_.load()) & 0x7fffffff;
+  const uint64_t word = word_.load();
+  const uint32_t ops = SinceBase(word);
   if (ops == 0) return;
-  ops_in_step_.store(ops == last_step_ops_ ? ops : 0);
+  uint32_t pause = pause_at_.load();
+  const uint32_t near = ops / 16 + 2;
+  if (pause_ns_.load() < kPauseNs || (pause > near && pause + near < ops)) {
+    pause = 0;
+  }
+  const bool again = pause == last_pause_ && pause != 0;
+  ops_to_end_.store(ops != last_step_ops_ ? 0 : again ? pause : ops);
   last_step_ops_ = ops;
-  step_base_.store(begun);
+  last_pause_ = pause;
+  step_base_.store(Begun(word));
+  pause_ns_.store(0);
+  pause_at_.store(0);
 }
 
 void Gate::StepEnds() {
@@ -247,6 +266,7 @@ void Gate::CountStep() {
   if (!computed) return;
   MeasureStall();
   ++steps_ended_;
+  if (PausesApart()) return;
   if (state_ == State::kTurn || state_ == State::kClosing) {
     Shut(/*step_end=*/true);
   }

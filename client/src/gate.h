@@ -103,7 +103,19 @@ class Gate {
   void Obey(const v1::Gate& order) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Once two steps had the same number of ops, a turn ends behind the last one:
+  // or, where the program paused near there in both, as input work makes it do,
+  // where that began.
   void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The step's end is where the program pauses, not where StepEnds is called.
+  bool PausesApart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return last_pause_ != 0 && ops_to_end_.load() == last_pause_;
+  }
+  uint32_t SinceBase(uint64_t word) const {
+    return (Begun(word) - step_base_.load()) & 0x7fffffff;
+  }
+  // An op comes while none runs.
+  void NotePause(uint64_t word);
 
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
@@ -120,9 +132,12 @@ class Gate {
   std::atomic<bool> gating_{false};
   std::atomic<uint64_t> word_{0};
   std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.
-  // Ops of a step, once two steps had the same number; 0: not known.
-  std::atomic<uint32_t> ops_in_step_{0};
   std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
+  // With so many more the turn ends; 0: not known. See LearnStep.
+  std::atomic<uint32_t> ops_to_end_{0};
+  // The longest time without an op in the step, and behind how many of its ops.
+  std::atomic<int64_t> pause_ns_{0};
+  std::atomic<uint32_t> pause_at_{0};
 
   WaitClock& waits_;
   absl::Mutex mutex_;
@@ -137,6 +152,7 @@ class Gate {
   bool step_end_ ABSL_GUARDED_BY(mutex_) = false;
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t last_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // pause_at_; 0: none.
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
   // Since the gate opened: what ops had waited then, steps that ended, and what
   // ops waited until the second of these.

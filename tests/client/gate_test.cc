@@ -192,6 +192,38 @@ TEST_F(GateTest, StepsOfEqualOpsEndWithTheirLastOp) {
   EXPECT_EQ(Told(), "");
 }
 
+// Where the step is said to end is not quite where the program pauses.
+TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
+  const auto ended = [this] {
+    if (Told().empty()) return false;
+    Turn();
+    return true;
+  };
+  Turn();
+  for (int i = 0; i < 6; ++i) {
+    gate_.StepEnds();
+    EXPECT_EQ(ended(), i == 1) << "until the pause is known";
+    RunOps(1);
+    EXPECT_EQ(ended(), i > 1);
+    absl::SleepFor(absl::Milliseconds(3));
+    RunOps(9);
+    EXPECT_FALSE(ended());
+  }
+}
+
+TEST_F(GateTest, APauseAmidTheStepEndsNoTurn) {
+  for (int i = 0; i < 4; ++i) {
+    Turn();
+    gate_.StepEnds();
+    RunOps(50);
+    absl::SleepFor(absl::Milliseconds(3));
+    EXPECT_EQ(Told(), "");
+    RunOps(50);
+    gate_.StepEnds();
+    EXPECT_EQ(Told(), "S");
+  }
+}
+
 TEST_F(GateTest, ClosesAtTheStepsEnd) {
   Quantum();
   gate_.StepEnds();
