@@ -90,6 +90,10 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
              Lend();
              // Who is next may need what is left: it is to be known.
              ReportChanges(ReportScope::kAll);
+           },
+           [this] {
+             absl::MutexLock lock(&mutex_);
+             return buffer_bytes_ + swapped_bytes_;
            }}),
       step_watch_(options_.id,
                   [this](const TimeMark& from, const TimeMark& to) {

@@ -17,6 +17,8 @@ constexpr int64_t kUnknownStepNs = 100'000'000;
 constexpr int kSettledSteps = 2;
 // About what a turn costs: a shorter pause is not worth one.
 constexpr int64_t kPauseNs = 1'000'000;
+// More than at the step's end may live at a pause: so large a part of that.
+constexpr int64_t kMoreLive = 16;
 
 int64_t NowNs() {
   timespec now;
@@ -58,9 +60,12 @@ void Gate::Enter() {
 
 void Gate::NotePause(uint64_t word) {
   const int64_t pause = NowNs() - last_end_ns_.load(std::memory_order_relaxed);
-  if (pause <= pause_ns_.load(std::memory_order_relaxed)) return;
+  if (pause < kPauseNs || pause <= pause_ns_.load(std::memory_order_relaxed)) {
+    return;
+  }
   pause_ns_.store(pause, std::memory_order_relaxed);
   pause_at_.store(SinceBase(word), std::memory_order_relaxed);
+  pause_live_.store(ending_.live().count(), std::memory_order_relaxed);
 }
 
 void Gate::Leave() {
@@ -230,11 +235,9 @@ void Gate::LearnStep() {
   const uint64_t word = word_.load();
   const uint32_t ops = SinceBase(word);
   if (ops == 0) return;
-  uint32_t pause = pause_at_.load();
-  const uint32_t near = ops / 16 + 2;
-  if (pause_ns_.load() < kPauseNs || (pause > near && pause + near < ops)) {
-    pause = 0;
-  }
+  const int64_t live = ending_.live().count();
+  const uint32_t pause =
+      pause_live_.load() > live + live / kMoreLive ? 0 : pause_at_.load();
   const bool again = pause == last_pause_ && pause != 0;
   ops_to_end_.store(ops != last_step_ops_ ? 0 : again ? pause : ops);
   last_step_ops_ = ops;

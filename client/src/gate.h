@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/src/wait_clock.h"
+#include "common/base/bytes.h"
 #include "mets/v1/session.pb.h"
 
 namespace mets::client {
@@ -47,6 +48,8 @@ class Gate {
     // False: there is nothing to drain. True: Drained(turn) will be called.
     std::function<bool(uint64_t turn)> drain = [](uint64_t) { return false; };
     std::function<void()> before_end = [] {};
+    // What the process has allocated and not freed.
+    std::function<Bytes()> live = [] { return Bytes(); };
   };
   Gate(std::string device, Send send, Quiet quiet, WaitClock* waits,
        Ending ending);
@@ -78,9 +81,7 @@ class Gate {
  private:
   enum class State { kFree, kTurn, kQuantum, kClosing, kClosed };
 
-  bool open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !closed();
-  }
+  bool open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !closed(); }
   bool BetweenSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -103,9 +104,9 @@ class Gate {
   void Obey(const v1::Gate& order) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Once two steps had the same number of ops, a turn ends behind the last one:
-  // or, where the program paused near there in both, as input work makes it do,
-  // where that began.
+  // Once two steps had the same number of ops, a turn ends behind the last one;
+  // or, where the program paused at the same op of both, as input work makes it
+  // do, and hardly more lived there than at the step's end, behind that.
   void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The step's end is where the program pauses, not where StepEnds is called.
   bool PausesApart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -132,12 +133,14 @@ class Gate {
   std::atomic<bool> gating_{false};
   std::atomic<uint64_t> word_{0};
   std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.
-  std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
+  std::atomic<uint32_t> step_base_{0};   // Ops begun when the step began.
   // With so many more the turn ends; 0: not known. See LearnStep.
   std::atomic<uint32_t> ops_to_end_{0};
-  // The longest time without an op in the step, and behind how many of its ops.
+  // The longest time without an op in the step, behind how many of its ops it
+  // was, and what lived.
   std::atomic<int64_t> pause_ns_{0};
   std::atomic<uint32_t> pause_at_{0};
+  std::atomic<int64_t> pause_live_{0};
 
   WaitClock& waits_;
   absl::Mutex mutex_;

@@ -82,6 +82,7 @@ class GateTest : public testing::Test {
   absl::Duration stalled_;               // Of the last turn that Told has seen.
   std::vector<size_t> told_before_end_;  // Messages, at each end of a turn.
   std::atomic<bool> quiet_{true};
+  Bytes live_ = MiB(16);
   absl::Mutex mutex_;
   std::deque<v1::ClientMessage> sent_;
   WaitClock waits_;
@@ -96,7 +97,8 @@ class GateTest : public testing::Test {
               [this] {
                 absl::MutexLock lock(&mutex_);
                 told_before_end_.push_back(sent_.size());
-              }}};
+              },
+              [this] { return live_; }}};
 };
 
 TEST_F(GateTest, IsOpenAndDoesNotCountUntilItIsTold) {
@@ -211,14 +213,16 @@ TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
   }
 }
 
-TEST_F(GateTest, APauseAmidTheStepEndsNoTurn) {
+TEST_F(GateTest, APauseWhereMoreLivesEndsNoTurn) {
   for (int i = 0; i < 4; ++i) {
     Turn();
     gate_.StepEnds();
-    RunOps(50);
-    absl::SleepFor(absl::Milliseconds(3));
+    RunOps(5);
     EXPECT_EQ(Told(), "");
-    RunOps(50);
+    absl::SleepFor(absl::Milliseconds(3));
+    live_ = MiB(18);
+    RunOps(5);
+    live_ = MiB(16);
     gate_.StepEnds();
     EXPECT_EQ(Told(), "S");
   }
