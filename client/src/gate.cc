@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -19,6 +20,9 @@ constexpr int kSettledSteps = 2;
 constexpr int64_t kPauseNs = 1'000'000;
 // More than at the step's end may live at a pause: so large a part of that.
 constexpr int64_t kMoreLive = 16;
+// Pauses of two steps are the same one, of which so small a part of the step's
+// ops lies between.
+constexpr uint32_t kOpsApart = 16;
 
 int64_t NowNs() {
   timespec now;
@@ -95,8 +99,7 @@ bool Gate::Waited() {
 
 bool Gate::BetweenSteps() const {
   const uint64_t word = word_.load();
-  if (!steps_known_ || Running(word) != 0) return false;
-  return SinceBase(word) == (PausesApart() ? last_pause_ : 0);
+  return steps_known_ && Running(word) == 0 && Begun(word) == step_base_.load();
 }
 
 void Gate::StartCounting() {
@@ -127,6 +130,7 @@ void Gate::MeasureStall() {
 void Gate::Shut(bool step_end) {
   // Who waits later waits for its turn.
   if (state_ != State::kClosed) MeasureStall();
+  turn_ended_ |= state_ == State::kTurn;
   state_ = State::kClosed;
   step_end_ = step_end;
   word_.fetch_or(kClosed);
@@ -231,6 +235,11 @@ void Gate::Obey(const v1::Gate& order) {
                            : NowNs() + kUnknownStepNs;
 }
 
+bool Gate::Pauses(uint32_t ops) const {
+  const int64_t apart = int64_t{ops} - last_pause_;
+  return last_pause_ != 0 && std::abs(apart) <= last_step_ops_ / kOpsApart + 1;
+}
+
 void Gate::LearnStep() {
   const uint64_t word = word_.load();
   const uint32_t ops = SinceBase(word);
@@ -238,8 +247,10 @@ void Gate::LearnStep() {
   const int64_t live = ending_.live().count();
   const uint32_t pause =
       pause_live_.load() > live + live / kMoreLive ? 0 : pause_at_.load();
-  const bool again = pause == last_pause_ && pause != 0;
-  ops_to_end_.store(ops != last_step_ops_ ? 0 : again ? pause : ops);
+  pauses_ = pause != 0 && Pauses(pause);
+  ops_to_end_.store(pauses_ && pause == last_pause_     ? pause
+                    : !pauses_ && ops == last_step_ops_ ? ops
+                                                        : 0);
   last_step_ops_ = ops;
   last_pause_ = pause;
   step_base_.store(Begun(word));
@@ -269,9 +280,11 @@ void Gate::CountStep() {
   if (!computed) return;
   MeasureStall();
   ++steps_ended_;
-  if (PausesApart()) return;
-  if (state_ == State::kTurn || state_ == State::kClosing) {
+  // One turn a step: where the program pauses, or here.
+  const bool ended = std::exchange(turn_ended_, false);
+  if ((state_ == State::kTurn && !ended) || state_ == State::kClosing) {
     Shut(/*step_end=*/true);
+    turn_ended_ = false;
   }
 }
 
@@ -297,8 +310,12 @@ void Gate::CloseInTime() {
   if (state_ == State::kClosed) return TryFinish();
   const int64_t now = NowNs();
   const bool late = state_ != State::kQuantum && now >= close_ns_;
-  const bool idle = state_ != State::kClosing && Running(word_.load()) == 0 &&
-                    now - last_end_ns_.load() >= idle_ns_;
+  const uint64_t word = word_.load();
+  const bool pauses =
+      state_ == State::kTurn && pauses_ && Pauses(SinceBase(word));
+  const bool idle = state_ != State::kClosing && Running(word) == 0 &&
+                    now - last_end_ns_.load() >=
+                        (pauses ? std::min(idle_ns_, kPauseNs) : idle_ns_);
   if (late || idle) Shut(/*step_end=*/false);
 }
 

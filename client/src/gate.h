@@ -105,13 +105,11 @@ class Gate {
   void CountStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Once two steps had the same number of ops, a turn ends behind the last one;
-  // or, where the program paused at the same op of both, as input work makes it
-  // do, and hardly more lived there than at the step's end, behind that.
+  // or, where the program paused at about the same op of both, as input work
+  // makes it do, and hardly more lived there than at the step's end, there.
   void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The step's end is where the program pauses, not where StepEnds is called.
-  bool PausesApart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return last_pause_ != 0 && ops_to_end_.load() == last_pause_;
-  }
+  // So many ops of the step have begun, more or less, that the program pauses.
+  bool Pauses(uint32_t ops) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint32_t SinceBase(uint64_t word) const {
     return (Begun(word) - step_base_.load()) & 0x7fffffff;
   }
@@ -156,6 +154,10 @@ class Gate {
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t last_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // pause_at_; 0: none.
+  // In the last two steps, about there.
+  bool pauses_ ABSL_GUARDED_BY(mutex_) = false;
+  // A turn has, in this step.
+  bool turn_ended_ ABSL_GUARDED_BY(mutex_) = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
   // Since the gate opened: what ops had waited then, steps that ended, and what
   // ops waited until the second of these.

@@ -204,13 +204,33 @@ TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
   Turn();
   for (int i = 0; i < 6; ++i) {
     gate_.StepEnds();
-    EXPECT_EQ(ended(), i == 1) << "until the pause is known";
+    EXPECT_EQ(ended(), i == 1 || i == 2) << "until the pause is known";
     RunOps(1);
     EXPECT_EQ(ended(), i > 1);
     absl::SleepFor(absl::Milliseconds(3));
     RunOps(9);
     EXPECT_FALSE(ended());
   }
+}
+
+TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
+  Turn();
+  for (int i = 0; i < 8; ++i) {
+    gate_.StepEnds();
+    if (Told() != "") Turn();
+    RunOps(2 + i % 3);
+    absl::SleepFor(absl::Milliseconds(3));
+    gate_.Poll();
+    if (i > 1) {
+      EXPECT_EQ(Told(), "E");
+      Turn();
+      absl::SleepFor(absl::Milliseconds(3));
+    }
+    RunOps(40);
+    EXPECT_EQ(Told(), "");
+  }
+  gate_.StepEnds();
+  EXPECT_EQ(Told(), "") << "one turn a step";
 }
 
 TEST_F(GateTest, APauseWhereMoreLivesEndsNoTurn) {
