@@ -16,8 +16,11 @@ namespace {
 constexpr int64_t kUnknownStepNs = 100'000'000;
 // After so many steps all that a process uses has come back.
 constexpr int kSettledSteps = 2;
-// About what a turn costs: a shorter pause is not worth one.
-constexpr int64_t kPauseNs = 1'000'000;
+// So long without an op is a pause. In a shorter one the program may only wait
+// for its device, and Poll would come late...
+constexpr int64_t kPauseNs = 20'000'000;
+// ...and after this, where it is expected, it has begun.
+constexpr int64_t kPauseBegunNs = 1'000'000;
 // More than at the step's end may live at a pause: so large a part of that.
 constexpr int64_t kMoreLive = 16;
 // Pauses of two steps are the same one, of which so small a part of the step's
@@ -315,7 +318,7 @@ void Gate::CloseInTime() {
       state_ == State::kTurn && pauses_ && Pauses(SinceBase(word));
   const bool idle = state_ != State::kClosing && Running(word) == 0 &&
                     now - last_end_ns_.load() >=
-                        (pauses ? std::min(idle_ns_, kPauseNs) : idle_ns_);
+                        (pauses ? std::min(idle_ns_, kPauseBegunNs) : idle_ns_);
   if (late || idle) Shut(/*step_end=*/false);
 }
 

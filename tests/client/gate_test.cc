@@ -78,6 +78,8 @@ class GateTest : public testing::Test {
     }
   }
 
+  static constexpr absl::Duration kPause = absl::Milliseconds(25);
+
   uint64_t order_ = 0;
   absl::Duration stalled_;               // Of the last turn that Told has seen.
   std::vector<size_t> told_before_end_;  // Messages, at each end of a turn.
@@ -207,7 +209,7 @@ TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
     EXPECT_EQ(ended(), i == 1 || i == 2) << "until the pause is known";
     RunOps(1);
     EXPECT_EQ(ended(), i > 1);
-    absl::SleepFor(absl::Milliseconds(3));
+    absl::SleepFor(kPause);
     RunOps(9);
     EXPECT_FALSE(ended());
   }
@@ -219,12 +221,12 @@ TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
     gate_.StepEnds();
     if (Told() != "") Turn();
     RunOps(2 + i % 3);
-    absl::SleepFor(absl::Milliseconds(3));
+    absl::SleepFor(kPause);
     gate_.Poll();
     if (i > 1) {
       EXPECT_EQ(Told(), "E");
       Turn();
-      absl::SleepFor(absl::Milliseconds(3));
+      absl::SleepFor(kPause);
     }
     RunOps(40);
     EXPECT_EQ(Told(), "");
@@ -233,13 +235,27 @@ TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
   EXPECT_EQ(Told(), "") << "one turn a step";
 }
 
+TEST_F(GateTest, AShortPauseEndsNoTurn) {
+  Turn();
+  for (int i = 0; i < 5; ++i) {
+    gate_.StepEnds();
+    EXPECT_EQ(Told(), i == 0 ? "" : "S");
+    if (i > 0) Turn();
+    RunOps(2);
+    absl::SleepFor(absl::Milliseconds(3));
+    gate_.Poll();
+    RunOps(40 + i);
+    EXPECT_EQ(Told(), "");
+  }
+}
+
 TEST_F(GateTest, APauseWhereMoreLivesEndsNoTurn) {
   for (int i = 0; i < 4; ++i) {
     Turn();
     gate_.StepEnds();
     RunOps(5);
     EXPECT_EQ(Told(), "");
-    absl::SleepFor(absl::Milliseconds(3));
+    absl::SleepFor(kPause);
     live_ = MiB(18);
     RunOps(5);
     live_ = MiB(16);
