@@ -16,8 +16,7 @@ namespace {
 constexpr int64_t kUnknownStepNs = 100'000'000;
 // After so many steps all that a process uses has come back.
 constexpr int kSettledSteps = 2;
-// So long without an op is a pause. In a shorter one the program may only wait
-// for its device, and Poll would come late...
+// So long without an op is a pause: a shorter one is hardly worth a turn...
 constexpr int64_t kPauseNs = 20'000'000;
 // ...and after this, where it is expected, it has begun.
 constexpr int64_t kPauseBegunNs = 1'000'000;
@@ -45,7 +44,6 @@ Gate::Gate(std::string device, Send send, Quiet quiet, WaitClock* waits,
 
 void Gate::Enter() {
   uint64_t word = word_.load(std::memory_order_relaxed);
-  if (Running(word) == 0) NotePause(word);
   for (;;) {
     if ((word & kClosed) == 0) {
       // Begun ops may wrap around: not into the closed bit.
@@ -56,6 +54,7 @@ void Gate::Enter() {
     absl::MutexLock lock(&mutex_);
     if (!open()) {
       const WaitClock::Wait wait(waits_);
+      if (end_ == End::kTold && waiters_ == 0) NotePause();
       ++waiters_;
       if (end_ == End::kTold) AskForTurn();
       while (!open()) changed_.Wait(&mutex_);
@@ -65,14 +64,12 @@ void Gate::Enter() {
   }
 }
 
-void Gate::NotePause(uint64_t word) {
-  const int64_t pause = NowNs() - last_end_ns_.load(std::memory_order_relaxed);
-  if (pause < kPauseNs || pause <= pause_ns_.load(std::memory_order_relaxed)) {
-    return;
-  }
-  pause_ns_.store(pause, std::memory_order_relaxed);
-  pause_at_.store(SinceBase(word), std::memory_order_relaxed);
-  pause_live_.store(ending_.live().count(), std::memory_order_relaxed);
+void Gate::NotePause() {
+  const int64_t pause = NowNs() - last_end_ns_.load();
+  if (pause < kPauseNs || pause <= pause_ns_) return;
+  pause_ns_ = pause;
+  pause_at_ = SinceBase(word_.load());
+  pause_live_ = ending_.live();
 }
 
 void Gate::Leave() {
@@ -247,9 +244,9 @@ void Gate::LearnStep() {
   const uint64_t word = word_.load();
   const uint32_t ops = SinceBase(word);
   if (ops == 0) return;
-  const int64_t live = ending_.live().count();
+  const Bytes live = ending_.live();
   const uint32_t pause =
-      pause_live_.load() > live + live / kMoreLive ? 0 : pause_at_.load();
+      (pause_live_ - live) * kMoreLive > live ? 0 : pause_at_;
   pauses_ = pause != 0 && Pauses(pause);
   ops_to_end_.store(pauses_ && pause == last_pause_     ? pause
                     : !pauses_ && ops == last_step_ops_ ? ops
@@ -257,8 +254,7 @@ void Gate::LearnStep() {
   last_step_ops_ = ops;
   last_pause_ = pause;
   step_base_.store(Begun(word));
-  pause_ns_.store(0);
-  pause_at_.store(0);
+  pause_ns_ = pause_at_ = 0;
 }
 
 void Gate::StepEnds() {

@@ -113,8 +113,8 @@ class Gate {
   uint32_t SinceBase(uint64_t word) const {
     return (Begun(word) - step_base_.load()) & 0x7fffffff;
   }
-  // An op comes while none runs.
-  void NotePause(uint64_t word);
+  // An op comes whose process's turn has ended, so that its device was idle.
+  void NotePause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
@@ -134,11 +134,6 @@ class Gate {
   std::atomic<uint32_t> step_base_{0};   // Ops begun when the step began.
   // With so many more the turn ends; 0: not known. See LearnStep.
   std::atomic<uint32_t> ops_to_end_{0};
-  // The longest time without an op in the step, behind how many of its ops it
-  // was, and what lived.
-  std::atomic<int64_t> pause_ns_{0};
-  std::atomic<uint32_t> pause_at_{0};
-  std::atomic<int64_t> pause_live_{0};
 
   WaitClock& waits_;
   absl::Mutex mutex_;
@@ -154,6 +149,11 @@ class Gate {
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t last_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // pause_at_; 0: none.
+  // The longest time without an op in the step, behind how many of its ops it
+  // was, and what lived.
+  int64_t pause_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t pause_at_ ABSL_GUARDED_BY(mutex_) = 0;
+  Bytes pause_live_ ABSL_GUARDED_BY(mutex_);
   // In the last two steps, about there.
   bool pauses_ ABSL_GUARDED_BY(mutex_) = false;
   // A turn has, in this step.

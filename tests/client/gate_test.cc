@@ -41,6 +41,15 @@ class GateTest : public testing::Test {
     }
   }
 
+  // The first waits for its turn, which comes.
+  void OpsCome(int count) {
+    std::thread thread([this, count] { RunOps(count); });
+    AwaitTold(1);
+    EXPECT_EQ(Told(), "W");
+    Turn(kIdleMs);
+    thread.join();
+  }
+
   // The messages since the last call: 'E' ended, 'S' ended between steps, 'W'
   // wanted; each must name the last order.
   std::string Told() {
@@ -78,6 +87,7 @@ class GateTest : public testing::Test {
     }
   }
 
+  static constexpr uint32_t kIdleMs = 10;
   static constexpr absl::Duration kPause = absl::Milliseconds(25);
 
   uint64_t order_ = 0;
@@ -198,69 +208,51 @@ TEST_F(GateTest, StepsOfEqualOpsEndWithTheirLastOp) {
 
 // Where the step is said to end is not quite where the program pauses.
 TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
-  const auto ended = [this] {
-    if (Told().empty()) return false;
-    Turn();
-    return true;
-  };
-  Turn();
+  Turn(kIdleMs);
   for (int i = 0; i < 6; ++i) {
     gate_.StepEnds();
-    EXPECT_EQ(ended(), i == 1 || i == 2) << "until the pause is known";
     RunOps(1);
-    EXPECT_EQ(ended(), i > 1);
-    absl::SleepFor(kPause);
-    RunOps(9);
-    EXPECT_FALSE(ended());
-  }
-}
-
-TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
-  Turn();
-  for (int i = 0; i < 8; ++i) {
-    gate_.StepEnds();
-    if (Told() != "") Turn();
-    RunOps(2 + i % 3);
+    const bool known = i > 1;
+    EXPECT_EQ(Told(), known ? "S" : "");
     absl::SleepFor(kPause);
     gate_.Poll();
-    if (i > 1) {
-      EXPECT_EQ(Told(), "E");
-      Turn();
-      absl::SleepFor(kPause);
-    }
-    RunOps(40);
-    EXPECT_EQ(Told(), "");
+    EXPECT_EQ(Told(), known ? "" : "E") << "it was idle";
+    OpsCome(9);
   }
   gate_.StepEnds();
   EXPECT_EQ(Told(), "") << "one turn a step";
 }
 
-TEST_F(GateTest, AShortPauseEndsNoTurn) {
-  Turn();
-  for (int i = 0; i < 5; ++i) {
+TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
+  Turn(kIdleMs);
+  for (int i = 0; i < 8; ++i) {
     gate_.StepEnds();
-    EXPECT_EQ(Told(), i == 0 ? "" : "S");
-    if (i > 0) Turn();
-    RunOps(2);
-    absl::SleepFor(absl::Milliseconds(3));
-    gate_.Poll();
-    RunOps(40 + i);
+    RunOps(2 + i % 3);
     EXPECT_EQ(Told(), "");
+    absl::SleepFor(i > 1 ? absl::Milliseconds(3) : kPause);
+    gate_.Poll();
+    EXPECT_EQ(Told(), "E");
+    absl::SleepFor(kPause);
+    OpsCome(40);
   }
+  gate_.StepEnds();
+  EXPECT_EQ(Told(), "") << "one turn a step";
 }
 
 TEST_F(GateTest, APauseWhereMoreLivesEndsNoTurn) {
+  Turn(kIdleMs);
   for (int i = 0; i < 4; ++i) {
-    Turn();
-    gate_.StepEnds();
     RunOps(5);
     EXPECT_EQ(Told(), "");
     absl::SleepFor(kPause);
+    gate_.Poll();
+    EXPECT_EQ(Told(), "E");
     live_ = MiB(18);
-    RunOps(5);
+    OpsCome(5);
     live_ = MiB(16);
     gate_.StepEnds();
-    EXPECT_EQ(Told(), "S");
+    Told();
+    Turn(kIdleMs);
   }
 }
 
