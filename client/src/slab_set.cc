@@ -24,7 +24,8 @@ int64_t BlockBytes(uint64_t bytes, uint64_t align) {
   return RoundUp(bytes, std::clamp(align, kUnit, kLargestUnit));
 }
 
-// Of a slab's number, and of a place or a size in it, in units.
+// Of a slab's number, and of a place or a size in it, in units: a million slabs
+// of at most 256 MiB.
 constexpr int kNumberBits = 20, kPlaceBits = 22;
 
 uint64_t SizeKey(int64_t size) {
@@ -249,6 +250,9 @@ SlabSet::Room SlabSet::Add(Buffer* buffer, Bytes size, Mobility mobility,
   if (!numbers_.empty()) {
     number = numbers_.extract(numbers_.begin()).value();
   }
+  METS_CHECK(number >> kNumberBits == 0 &&
+             size.count() / kUnit >> kPlaceBits == 0)
+      << "slab " << number << " of " << size;
   std::unique_ptr<Slab> slab(
       new Slab(buffer, size, stream, number, &kinds_[{mobility, stream.bit}]));
   Slab* raw = slab.get();

@@ -80,7 +80,7 @@ class Slab {
   // The allocation that `address` points into; null when there is none.
   Block* Find(const void* address) const;
   void Owe(StreamMask used_on);
-  // By size, then by age of the slab, then by offset.
+  // By size, then by the slab's number, then by offset.
   uint64_t KeyOf(const Block* block) const;
   // To and from the free blocks of its kind.
   void AddFree(Block* block);
@@ -100,7 +100,8 @@ class Slab {
 };
 
 // The slabs of one device, by (mobility, stream). An allocation gets the
-// smallest free block in which it fits, the oldest of equals. Training repeats
+// smallest free block in which it fits, of equals the one in the slab of the
+// least number. Training repeats
 // its sizes: of each size the block that was freed last stays as it is, *ready*
 // for the next allocation, until no free block fits for another one; then it
 // becomes one with its free neighbours. (If more stayed, small ones would lie

@@ -263,5 +263,62 @@ TEST_F(SlabSetTest, AnyOrderOfFreesLeavesNothingBehind) {
   EXPECT_NE(Allocate(4 * kMiB), nullptr);
 }
 
+// The same of several slabs, some of which are away for a while, or go when
+// they are empty.
+TEST_F(SlabSetTest, AnyOrderOfMovesLeavesNothingBehind) {
+  struct Allocation {
+    Slab* slab;
+    uint64_t bytes;
+  };
+  std::mt19937 random(8);
+  std::map<char*, Allocation> live;
+  std::set<Slab*> slabs, away;
+  for (int i = 0; i < 6000; ++i) {
+    const auto any = [&](const std::set<Slab*>& from) {
+      return *std::next(from.begin(), random() % from.size());
+    };
+    const unsigned what = random() % 100;
+    if (what < 2 && !slabs.empty()) {
+      Slab* const slab = any(slabs);
+      slabs_.SetAside(slab);
+      away.insert(slab);
+    } else if (what < 6 && !away.empty()) {
+      Slab* const slab = any(away);
+      slabs_.PutBack(slab);
+      away.erase(slab);
+    } else if (what < 56) {
+      const uint64_t bytes = 1 + random() % 8 * (kMiB / 5);
+      SlabSet::Room room = slabs_.FindRoom(Mobility::kMovable, bytes, 0);
+      if (!room.found()) slabs.insert((room = Add()).slab);
+      ASSERT_EQ(away.count(room.slab), 0u);
+      char* address = slabs_.Allocate(room, bytes, 0, Mobility::kMovable);
+      const auto next = live.lower_bound(address);
+      ASSERT_TRUE(next == live.end() || address + bytes <= next->first);
+      if (next != live.begin()) {
+        const auto& [before, allocation] = *std::prev(next);
+        ASSERT_LE(before + allocation.bytes, address);
+      }
+      live[address] = {room.slab, bytes};
+    } else if (!live.empty()) {
+      const auto it = std::next(live.begin(), random() % live.size());
+      const auto [slab, bytes] = it->second;
+      ASSERT_EQ(slabs_.Free(slab, it->first), bytes);
+      live.erase(it);
+      if (!slab->empty() || slabs_.KeepAsSpare(slab)) continue;
+      slabs_.Remove(slab);
+      slabs.erase(slab);
+      away.erase(slab);
+    }
+  }
+  for (const auto& [address, allocation] : live) {
+    Free(allocation.slab, address);
+  }
+  for (Slab* slab : away) slabs_.PutBack(slab);
+  for (size_t i = 0; i < slabs.size(); ++i) {
+    EXPECT_NE(Allocate(kSmallestSlab.count()), nullptr) << "all of a slab";
+  }
+  EXPECT_EQ(Allocate(64), nullptr);
+}
+
 }  // namespace
 }  // namespace mets::client
