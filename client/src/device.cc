@@ -178,6 +178,10 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
       return buffer;
     }
     if (found) break;
+    if (tight() && HasSpareSlabs()) {
+      FreeSpareSlabs();
+      continue;
+    }
     const WaitClock::Wait wait(waits_);
     if (tight() && TakeOrAwait(size, &chunks)) break;
     if (deadline == absl::InfinitePast()) {
@@ -419,7 +423,9 @@ void Device::FreeSmall(Buffer* buffer, void* address, StreamMask stream) {
     if (bytes == 0) return;
     buffer->mobility = Allowed(slab->mobility());
     live_bytes_ -= bytes;
-    if (!slab->empty() || slabs_.KeepAsSpare(slab)) return;
+    if (!slab->empty()) return;
+    // A phantom eviction would set the slab aside, of no use to anybody.
+    if (phantoms_ == nullptr && slabs_.KeepAsSpare(slab)) return;
     RemoveSlab(buffer);
   }
   FreeBuffer(buffer);

@@ -83,6 +83,7 @@ void Gate::Leave() {
   {
     absl::MutexLock lock(&mutex_);
     if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
+      turn_ended_ |= state_ == State::kTurn;
       Shut(/*step_end=*/true);
     } else {
       TryFinish();
@@ -130,7 +131,6 @@ void Gate::MeasureStall() {
 void Gate::Shut(bool step_end) {
   // Who waits later waits for its turn.
   if (state_ != State::kClosed) MeasureStall();
-  turn_ended_ |= state_ == State::kTurn;
   state_ = State::kClosed;
   step_end_ = step_end;
   word_.fetch_or(kClosed);
@@ -272,6 +272,8 @@ void Gate::CountStep() {
   if (state_ == State::kFree) {
     // Ops are not counted: nothing is known of this step's.
     step_base_.store(Begun(word_.load()));
+    pause_ns_ = pause_at_ = 0;
+    turn_ended_ = false;
     return;
   }
   const bool computed = Begun(word_.load()) != step_base_.load();
@@ -283,7 +285,6 @@ void Gate::CountStep() {
   const bool ended = std::exchange(turn_ended_, false);
   if ((state_ == State::kTurn && !ended) || state_ == State::kClosing) {
     Shut(/*step_end=*/true);
-    turn_ended_ = false;
   }
 }
 
@@ -310,12 +311,15 @@ void Gate::CloseInTime() {
   const int64_t now = NowNs();
   const bool late = state_ != State::kQuantum && now >= close_ns_;
   const uint64_t word = word_.load();
-  const bool pauses =
-      state_ == State::kTurn && pauses_ && Pauses(SinceBase(word));
+  // Expected, and not exactly where Leave would have seen it.
+  const bool pauses = state_ == State::kTurn && pauses_ && !turn_ended_ &&
+                      ops_to_end_.load() == 0 && Pauses(SinceBase(word));
   const bool idle = state_ != State::kClosing && Running(word) == 0 &&
                     now - last_end_ns_.load() >=
                         (pauses ? std::min(idle_ns_, kPauseBegunNs) : idle_ns_);
-  if (late || idle) Shut(/*step_end=*/false);
+  if (!late && !idle) return;
+  turn_ended_ |= idle && state_ == State::kTurn && SinceBase(word) != 0;
+  Shut(/*step_end=*/false);
 }
 
 }  // namespace mets::client

@@ -156,7 +156,7 @@ class Gate {
   Bytes pause_live_ ABSL_GUARDED_BY(mutex_);
   // In the last two steps, about there.
   bool pauses_ ABSL_GUARDED_BY(mutex_) = false;
-  // A turn has, in this step.
+  // One has by itself, in this step.
   bool turn_ended_ ABSL_GUARDED_BY(mutex_) = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
   // Since the gate opened: what ops had waited then, steps that ended, and what

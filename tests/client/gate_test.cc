@@ -239,6 +239,35 @@ TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
   EXPECT_EQ(Told(), "") << "one turn a step";
 }
 
+TEST_F(GateTest, BehindAPauseTheTurnGoesOnToTheNextOne) {
+  Turn(kIdleMs);
+  for (int i = 0; i < 6; ++i) {
+    gate_.StepEnds();
+    RunOps(9 + i % 2);
+    absl::SleepFor(kPause);
+    gate_.Poll();
+    EXPECT_EQ(Told(), "E");
+    OpsCome(1);
+    absl::SleepFor(absl::Milliseconds(3));
+    gate_.Poll();
+    EXPECT_EQ(Told(), "");
+    RunOps(30);
+  }
+}
+
+TEST_F(GateTest, ATurnThatWasEndedAmidAStepGoesOnToItsEnd) {
+  for (int i = 0; i < 4; ++i) {
+    Turn();
+    RunOps(3);
+    CloseNow();
+    EXPECT_EQ(Told(), "E");
+    Turn();
+    RunOps(2 + i);
+    gate_.StepEnds();
+    EXPECT_EQ(Told(), "S");
+  }
+}
+
 TEST_F(GateTest, APauseWhereMoreLivesEndsNoTurn) {
   Turn(kIdleMs);
   for (int i = 0; i < 4; ++i) {
