@@ -178,10 +178,7 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
       return buffer;
     }
     if (found) break;
-    if (tight() && HasSpareSlabs()) {
-      FreeSpareSlabs();
-      continue;
-    }
+    if (tight() && FreeSpareSlabs()) continue;
     const WaitClock::Wait wait(waits_);
     if (tight() && TakeOrAwait(size, &chunks)) break;
     if (deadline == absl::InfinitePast()) {
@@ -366,11 +363,12 @@ absl::Status Device::AllocSmall(const mets_alloc_options& options,
     slab->Settle(debt);  // It is there while this allocation is.
     return absl::OkStatus();
   }
-  Bytes size, least;
+  const Bytes least =
+      Bytes(static_cast<int64_t>(options.bytes)).RoundUpTo(granularity_);
+  Bytes size;
   {
     absl::MutexLock lock(&mutex_);
     size = slabs_.SlabBytes(options.bytes);
-    least = slabs_.LeastSlabBytes(options.bytes);
   }
   const auto alloc = [&](Bytes slab, absl::Duration how_long) {
     return AllocBuffer(slab, slab.count(), mobility, how_long, stream, op,
@@ -454,7 +452,7 @@ bool Device::HasSpareSlabs() {
   return slabs_.HasSpares();
 }
 
-void Device::FreeSpareSlabs() {
+bool Device::FreeSpareSlabs() {
   std::vector<Buffer*> spares;
   {
     absl::MutexLock lock(&mutex_);
@@ -464,6 +462,7 @@ void Device::FreeSpareSlabs() {
     }
   }
   for (Buffer* spare : spares) FreeBuffer(spare);
+  return !spares.empty();
 }
 
 void Device::RemoveSlab(Buffer* buffer) {

@@ -316,7 +316,8 @@ class Device {
   bool FreeEmptySlab(uint64_t buffer_id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Slabs that stay although they are empty, while memory is not short.
   bool HasSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
-  void FreeSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
+  // False when there was none.
+  bool FreeSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
   // REQUIRES: the buffer is an empty slab. Its buffer is to be freed then.
   void RemoveSlab(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeBuffer(Buffer* buffer);

@@ -241,7 +241,8 @@ bool SlabSet::JoinReady(Slab::OfKind& alike) {
 Bytes SlabSet::SlabBytes(uint64_t bytes) const {
   const Bytes size =
       std::clamp(Bytes(used_bytes_ / kSlabPart), kSmallestSlab, kLargestSlab);
-  return std::max(size.RoundUpTo(granularity_), LeastSlabBytes(bytes));
+  return std::max(size, Bytes(static_cast<int64_t>(bytes)))
+      .RoundUpTo(granularity_);
 }
 
 SlabSet::Room SlabSet::Add(Buffer* buffer, Bytes size, Mobility mobility,

@@ -52,7 +52,6 @@ class Slab {
   friend class SlabSet;
   // Slabs of one kind serve the same allocations.
   using Kind = std::pair<Mobility, StreamMask>;
-  struct OfKind;
   enum class Use {
     kFree,   // It is in OfKind::free, but for a slab that is set aside.
     kReady,  // See SlabSet; in OfKind::ready, but for a slab that is set aside.
@@ -101,12 +100,11 @@ class Slab {
 
 // The slabs of one device, by (mobility, stream). An allocation gets the
 // smallest free block in which it fits, of equals the one in the slab of the
-// least number. Training repeats
-// its sizes: of each size the block that was freed last stays as it is, *ready*
-// for the next allocation, until no free block fits for another one; then it
-// becomes one with its free neighbours. (If more stayed, small ones would lie
-// in the midst of free memory, and large ones would need new slabs.) Not
-// thread-safe.
+// least number. Training repeats its sizes: of each size the block that was
+// freed last stays as it is, *ready* for the next allocation, until no free
+// block fits for another one; then it becomes one with its free neighbours. (If
+// more stayed, small ones would lie in the midst of free memory, and large ones
+// would need new slabs.) Not thread-safe.
 class SlabSet {
  public:
   // `granularity`: buffers' sizes are multiples of this.
@@ -133,10 +131,6 @@ class SlabSet {
   // Size of the next slab, which is for so much at least. It follows what is
   // allocated: the last slab is seldom full.
   Bytes SlabBytes(uint64_t bytes) const;
-  // Where there is no room for that: of one for this allocation.
-  Bytes LeastSlabBytes(uint64_t bytes) const {
-    return Bytes(static_cast<int64_t>(bytes)).RoundUpTo(granularity_);
-  }
   // REQUIRES: the buffer has `size` bytes, and the stream a bit of its own, if
   // it is one. All of the slab is free.
   Room Add(Buffer* buffer, Bytes size, Mobility mobility, Stream stream = {});

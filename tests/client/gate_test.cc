@@ -41,6 +41,11 @@ class GateTest : public testing::Test {
     }
   }
 
+  // No op runs for so long.
+  void Pause(absl::Duration time) {
+    absl::SleepFor(time);
+    gate_.Poll();
+  }
   // The first waits for its turn, which comes.
   void OpsCome(int count) {
     std::thread thread([this, count] { RunOps(count); });
@@ -214,8 +219,7 @@ TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
     RunOps(1);
     const bool known = i > 1;
     EXPECT_EQ(Told(), known ? "S" : "");
-    absl::SleepFor(kPause);
-    gate_.Poll();
+    Pause(kPause);
     EXPECT_EQ(Told(), known ? "" : "E") << "it was idle";
     OpsCome(9);
   }
@@ -229,8 +233,7 @@ TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
     gate_.StepEnds();
     RunOps(2 + i % 3);
     EXPECT_EQ(Told(), "");
-    absl::SleepFor(i > 1 ? absl::Milliseconds(3) : kPause);
-    gate_.Poll();
+    Pause(i > 1 ? absl::Milliseconds(3) : kPause);
     EXPECT_EQ(Told(), "E");
     absl::SleepFor(kPause);
     OpsCome(40);
@@ -244,12 +247,10 @@ TEST_F(GateTest, BehindAPauseTheTurnGoesOnToTheNextOne) {
   for (int i = 0; i < 6; ++i) {
     gate_.StepEnds();
     RunOps(9 + i % 2);
-    absl::SleepFor(kPause);
-    gate_.Poll();
+    Pause(kPause);
     EXPECT_EQ(Told(), "E");
     OpsCome(1);
-    absl::SleepFor(absl::Milliseconds(3));
-    gate_.Poll();
+    Pause(absl::Milliseconds(3));
     EXPECT_EQ(Told(), "");
     RunOps(30);
   }
@@ -273,8 +274,7 @@ TEST_F(GateTest, APauseWhereMoreLivesEndsNoTurn) {
   for (int i = 0; i < 4; ++i) {
     RunOps(5);
     EXPECT_EQ(Told(), "");
-    absl::SleepFor(kPause);
-    gate_.Poll();
+    Pause(kPause);
     EXPECT_EQ(Told(), "E");
     live_ = MiB(18);
     OpsCome(5);
