@@ -94,7 +94,8 @@ Device::Device(Uplink& uplink, std::unique_ptr<MapDriver> driver,
            [this] {
              absl::MutexLock lock(&mutex_);
              return buffer_bytes_ + swapped_bytes_;
-           }}),
+           },
+           [this] { return streams_.Idle(); }}),
       step_watch_(options_.id,
                   [this](const TimeMark& from, const TimeMark& to) {
                     return driver_->TimeBetween(from, to);

@@ -16,14 +16,17 @@ namespace {
 constexpr int64_t kUnknownStepNs = 100'000'000;
 // After so many steps all that a process uses has come back.
 constexpr int kSettledSteps = 2;
-// So long without an op is a pause: a shorter one is hardly worth a turn...
-constexpr int64_t kPauseNs = 20'000'000;
+// A shorter time without an op is no pause: threads may take so long to meet.
+constexpr int64_t kPauseNs = 200'000;
+// Input work. It is worth a turn also where it is not seen behind exactly the
+// same ops...
+constexpr int64_t kLongPauseNs = 20'000'000;
 // ...and after this, where it is expected, it has begun.
 constexpr int64_t kPauseBegunNs = 1'000'000;
 // More than at the step's end may live at a pause: so large a part of that.
 constexpr int64_t kMoreLive = 16;
-// Pauses of two steps are the same one, of which so small a part of the step's
-// ops lies between.
+// Long pauses of two steps are the same one, of which so small a part of the
+// step's ops lies between.
 constexpr uint32_t kOpsApart = 16;
 
 int64_t NowNs() {
@@ -48,13 +51,17 @@ void Gate::Enter() {
     if ((word & kClosed) == 0) {
       // Begun ops may wrap around: not into the closed bit.
       const uint64_t next = ((word + kBegun) & ~kClosed) + 1;
-      if (word_.compare_exchange_weak(word, next)) return;
-      continue;
+      if (!word_.compare_exchange_weak(word, next)) continue;
+      if (Running(word) == 0) NoteGap(word);
+      return;
     }
     absl::MutexLock lock(&mutex_);
     if (!open()) {
       const WaitClock::Wait wait(waits_);
-      if (end_ == End::kTold && waiters_ == 0) NotePause();
+      // Where the turn has ended, so has what it left on the streams.
+      if (end_ == End::kTold && waiters_ == 0) {
+        NotePause(NowNs() - last_end_ns_.load(), Begun(word_.load()));
+      }
       ++waiters_;
       if (end_ == End::kTold) AskForTurn();
       while (!open()) changed_.Wait(&mutex_);
@@ -64,20 +71,28 @@ void Gate::Enter() {
   }
 }
 
-void Gate::NotePause() {
-  const int64_t pause = NowNs() - last_end_ns_.load();
-  if (pause < kPauseNs || pause <= pause_ns_) return;
-  pause_ns_ = pause;
-  pause_at_ = SinceBase(word_.load());
-  pause_live_ = ending_.live();
+void Gate::NoteGap(uint64_t word) {
+  const int64_t ns = NowNs() - last_end_ns_.load(std::memory_order_relaxed);
+  if (ns < kPauseNs || !ending_.idle()) return;
+  absl::MutexLock lock(&mutex_);
+  // Not what it took to wake who waited for the turn.
+  if (Begun(word) != resumed_at_) NotePause(ns, Begun(word));
+}
+
+void Gate::NotePause(int64_t ns, uint32_t begun) {
+  const uint32_t ops = Apart(step_base_.load(), begun);
+  const bool expected = begun == end_at_.load();
+  // At its end a step ends anyway.
+  if (ns < kPauseNs || ops == 0 || pause_.expected) return;
+  if (ns <= pause_.ns && !expected) return;
+  pause_ = {ns, begun, ops, expected, ending_.live()};
 }
 
 void Gate::Leave() {
   const uint64_t before = word_.fetch_sub(1);
   if (Running(before) != 1) return;
   last_end_ns_.store(NowNs(), std::memory_order_relaxed);
-  const uint32_t ops = ops_to_end_.load(std::memory_order_relaxed);
-  const bool all_ops = ops != 0 && SinceBase(before) == ops;
+  const bool all_ops = Begun(before) == end_at_.load(std::memory_order_relaxed);
   if ((before & kClosed) == 0 && !all_ops) return;
   bool due;
   {
@@ -118,6 +133,7 @@ void Gate::SetOpen(State state) {
   last_end_ns_.store(opened_ns_);
   waited_before_ = waits_.waited();
   steps_ended_ = 0;
+  resumed_at_ = waiters_ > 0 ? Begun(word_.load()) : kNever;
   close_ns_ = steps_known_ ? std::numeric_limits<int64_t>::max()
                            : opened_ns_ + kUnknownStepNs;
   word_.fetch_and(~kClosed);
@@ -235,9 +251,10 @@ void Gate::Obey(const v1::Gate& order) {
                            : NowNs() + kUnknownStepNs;
 }
 
-bool Gate::Pauses(uint32_t ops) const {
-  const int64_t apart = int64_t{ops} - last_pause_;
-  return last_pause_ != 0 && std::abs(apart) <= last_step_ops_ / kOpsApart + 1;
+bool Gate::PausesLong(uint32_t ops) const {
+  const int64_t apart = int64_t{ops} - last_pause_.ops;
+  return last_pause_.ns >= kLongPauseNs &&
+         std::abs(apart) <= last_step_ops_ / kOpsApart + 1;
 }
 
 void Gate::LearnStep() {
@@ -245,16 +262,23 @@ void Gate::LearnStep() {
   const uint32_t ops = SinceBase(word);
   if (ops == 0) return;
   const Bytes live = ending_.live();
-  const uint32_t pause =
-      (pause_live_ - live) * kMoreLive > live ? 0 : pause_at_;
-  pauses_ = pause != 0 && Pauses(pause);
-  ops_to_end_.store(pauses_ && pause == last_pause_     ? pause
-                    : !pauses_ && ops == last_step_ops_ ? ops
-                                                        : 0);
+  Pause pause = std::exchange(pause_, Pause());
+  if ((pause.live - live) * kMoreLive > live) pause = Pause();
+  const uint32_t apart = pause.ns != 0 && last_pause_.ns != 0
+                             ? Apart(last_pause_.begun, pause.begun)
+                             : 0;
+  pauses_long_ = pause.ns >= kLongPauseNs && PausesLong(pause.ops);
+  if (apart != 0 && apart == pauses_apart_) {
+    end_at_.store(Behind(pause.begun, apart));
+  } else if (!pauses_long_ && ops == last_step_ops_) {
+    end_at_.store(Behind(Begun(word), ops));
+  } else {
+    end_at_.store(kNever);
+  }
   last_step_ops_ = ops;
   last_pause_ = pause;
+  pauses_apart_ = apart;
   step_base_.store(Begun(word));
-  pause_ns_ = pause_at_ = 0;
 }
 
 void Gate::StepEnds() {
@@ -272,7 +296,8 @@ void Gate::CountStep() {
   if (state_ == State::kFree) {
     // Ops are not counted: nothing is known of this step's.
     step_base_.store(Begun(word_.load()));
-    pause_ns_ = pause_at_ = 0;
+    end_at_.store(kNever);
+    pause_ = last_pause_ = Pause();
     turn_ended_ = false;
     return;
   }
@@ -312,8 +337,8 @@ void Gate::CloseInTime() {
   const bool late = state_ != State::kQuantum && now >= close_ns_;
   const uint64_t word = word_.load();
   // Expected, and not exactly where Leave would have seen it.
-  const bool pauses = state_ == State::kTurn && pauses_ && !turn_ended_ &&
-                      ops_to_end_.load() == 0 && Pauses(SinceBase(word));
+  const bool pauses = state_ == State::kTurn && pauses_long_ && !turn_ended_ &&
+                      end_at_.load() == kNever && PausesLong(SinceBase(word));
   const bool idle = state_ != State::kClosing && Running(word) == 0 &&
                     now - last_end_ns_.load() >=
                         (pauses ? std::min(idle_ns_, kPauseBegunNs) : idle_ns_);

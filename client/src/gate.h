@@ -33,6 +33,9 @@ namespace mets::client {
 // sent behind what it sends. If the gate has opened meanwhile, the turn has not
 // ended, and the drain was in vain.
 //
+// Where in its step a program leaves its device idle for the longest time is
+// its *pause*: it waits for a result and does something else, or for its input.
+//
 // States: free; open for a turn (until a step's end) or a quantum; closing (at
 // the step's end); closed. An open turn or quantum ends by itself when no op
 // has run for as long as the order says.
@@ -50,6 +53,8 @@ class Gate {
     std::function<void()> before_end = [] {};
     // What the process has allocated and not freed.
     std::function<Bytes()> live = [] { return Bytes(); };
+    // Nothing is left of what the ops put on the program's streams.
+    std::function<bool()> idle = [] { return true; };
   };
   Gate(std::string device, Send send, Quiet quiet, WaitClock* waits,
        Ending ending);
@@ -104,17 +109,21 @@ class Gate {
   void Obey(const v1::Gate& order) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Once two steps had the same number of ops, a turn ends behind the last one;
-  // or, where the program paused at about the same op of both, as input work
-  // makes it do, and hardly more lived there than at the step's end, there.
+  // Where a program pauses behind exactly the same ops in three steps, and
+  // hardly more lives there than at the step's end, a turn ends there; else,
+  // once two steps had the same number of ops, behind the last one.
   void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // So many ops of the step have begun, more or less, that the program pauses.
-  bool Pauses(uint32_t ops) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // So many ops of the step have begun, more or less, that the program makes
+  // its long pause.
+  bool PausesLong(uint32_t ops) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint32_t SinceBase(uint64_t word) const {
-    return (Begun(word) - step_base_.load()) & 0x7fffffff;
+    return Apart(step_base_.load(), Begun(word));
   }
-  // An op comes whose process's turn has ended, so that its device was idle.
-  void NotePause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An op comes after none has run.
+  void NoteGap(uint64_t word) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The device was idle for so long, behind so many ops.
+  void NotePause(int64_t ns, uint32_t begun)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
@@ -124,6 +133,23 @@ class Gate {
     return static_cast<uint32_t>(word >> 32) & 0x7fffffff;
   }
 
+  static uint32_t Behind(uint32_t begun, uint32_t ops) {
+    return (begun + ops) & 0x7fffffff;
+  }
+  static uint32_t Apart(uint32_t from, uint32_t to) {
+    return (to - from) & 0x7fffffff;
+  }
+
+  static constexpr uint32_t kNever = ~uint32_t{0};
+
+  struct Pause {
+    int64_t ns = 0;      // 0: there is none.
+    uint32_t begun = 0;  // Ops, as in word_...
+    uint32_t ops = 0;    // ...and of the step.
+    bool expected = false;
+    Bytes live;
+  };
+
   const std::string device_;
   const Send send_;
   const Quiet quiet_;
@@ -132,8 +158,8 @@ class Gate {
   std::atomic<uint64_t> word_{0};
   std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.
   std::atomic<uint32_t> step_base_{0};   // Ops begun when the step began.
-  // With so many more the turn ends; 0: not known. See LearnStep.
-  std::atomic<uint32_t> ops_to_end_{0};
+  // With so many begun and ended the turn ends. See LearnStep.
+  std::atomic<uint32_t> end_at_{kNever};
 
   WaitClock& waits_;
   absl::Mutex mutex_;
@@ -148,15 +174,14 @@ class Gate {
   bool step_end_ ABSL_GUARDED_BY(mutex_) = false;
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint32_t last_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // pause_at_; 0: none.
-  // The longest time without an op in the step, behind how many of its ops it
-  // was, and what lived.
-  int64_t pause_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint32_t pause_at_ ABSL_GUARDED_BY(mutex_) = 0;
-  Bytes pause_live_ ABSL_GUARDED_BY(mutex_);
-  // In the last two steps, about there.
-  bool pauses_ ABSL_GUARDED_BY(mutex_) = false;
-  // One has by itself, in this step.
+  Pause pause_ ABSL_GUARDED_BY(mutex_);       // The step's longest...
+  Pause last_pause_ ABSL_GUARDED_BY(mutex_);  // ...and the last step's.
+  uint32_t pauses_apart_ ABSL_GUARDED_BY(mutex_) = 0;  // Ops; 0: not known.
+  // That of the last two steps was about there, and long.
+  bool pauses_long_ ABSL_GUARDED_BY(mutex_) = false;
+  // Ops begun when the gate opened and ops waited.
+  uint32_t resumed_at_ ABSL_GUARDED_BY(mutex_) = kNever;
+  // A turn has ended by itself in this step.
   bool turn_ended_ ABSL_GUARDED_BY(mutex_) = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
   // Since the gate opened: what ops had waited then, steps that ended, and what

@@ -18,7 +18,7 @@ StreamDrainer::~StreamDrainer() {
 }
 
 bool StreamDrainer::Drain(uint64_t ticket) {
-  if (streams_.all() == 0) return false;
+  if (streams_.Idle()) return false;
   absl::MutexLock lock(&mutex_);
   asked_ = ticket;
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });

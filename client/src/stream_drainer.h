@@ -24,7 +24,7 @@ class StreamDrainer {
   StreamDrainer(const StreamDrainer&) = delete;
   StreamDrainer& operator=(const StreamDrainer&) = delete;
 
-  // False when there are no streams: nothing happens. Otherwise the thread
+  // False when nothing is on any stream: nothing happens. Otherwise the thread
   // calls `done` once what is on all streams that are known now, at least, has
   // passed; not if another drain is asked for before this one has begun. Does
   // not block.

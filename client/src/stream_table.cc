@@ -136,6 +136,13 @@ std::vector<Fence> StreamTable::Fences(StreamMask streams, Moment then,
   return Record(streams, status, except);
 }
 
+bool StreamTable::Idle() {
+  const std::vector<StreamHandle> handles = HandlesOf(all());
+  return std::all_of(handles.begin(), handles.end(), [this](StreamHandle h) {
+    return driver_.IsIdle(h).value_or(false);
+  });
+}
+
 absl::Status StreamTable::Wait(StreamMask streams, Moment then) {
   if (streams == 0) return absl::OkStatus();
   absl::Status result;

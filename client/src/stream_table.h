@@ -77,6 +77,8 @@ class StreamTable {
   std::vector<Fence> Fences(StreamMask streams, Moment then,
                             absl::Status* status,
                             StreamHandle except = StreamHandle::kHostOrder);
+  // Whether nothing is left on any of them. Does not block.
+  bool Idle();
   // Blocks until the work that was on `streams` then has passed, or the error.
   absl::Status Wait(StreamMask streams, Moment then = kNow);
   // Work that comes on `stream` later starts after what was on `others` then.

@@ -90,6 +90,9 @@ class ForwardingMapDriver : public MapDriver {
   absl::StatusOr<Fence> Record(StreamHandle stream) override {
     return inner_->Record(stream);
   }
+  absl::StatusOr<bool> IsIdle(StreamHandle stream) override {
+    return inner_->IsIdle(stream);
+  }
   absl::StatusOr<bool> Poll(Fence fence) override {
     return inner_->Poll(fence);
   }

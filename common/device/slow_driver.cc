@@ -79,6 +79,9 @@ void SlowMapDriver::DestroyStream(StreamHandle stream) {
 absl::StatusOr<Fence> SlowMapDriver::Record(StreamHandle stream) {
   return streams_.Record(stream);
 }
+absl::StatusOr<bool> SlowMapDriver::IsIdle(StreamHandle stream) {
+  return streams_.IsIdle(stream);
+}
 absl::StatusOr<bool> SlowMapDriver::Poll(Fence fence) {
   return streams_.Poll(fence);
 }

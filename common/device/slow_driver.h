@@ -40,6 +40,7 @@ class SlowMapDriver : public ForwardingMapDriver {
   absl::StatusOr<StreamHandle> CreateStream() override;
   void DestroyStream(StreamHandle stream) override;
   absl::StatusOr<Fence> Record(StreamHandle stream) override;
+  absl::StatusOr<bool> IsIdle(StreamHandle stream) override;
   absl::StatusOr<bool> Poll(Fence fence) override;
   absl::Status UnmapAfter(absl::Span<const Fence> after, char* range,
                           absl::Span<const ChunkHandle> chunks) override;

@@ -98,7 +98,7 @@ class GateTest : public testing::Test {
   uint64_t order_ = 0;
   absl::Duration stalled_;               // Of the last turn that Told has seen.
   std::vector<size_t> told_before_end_;  // Messages, at each end of a turn.
-  std::atomic<bool> quiet_{true};
+  std::atomic<bool> quiet_{true}, idle_{true};
   Bytes live_ = MiB(16);
   absl::Mutex mutex_;
   std::deque<v1::ClientMessage> sent_;
@@ -115,7 +115,7 @@ class GateTest : public testing::Test {
                 absl::MutexLock lock(&mutex_);
                 told_before_end_.push_back(sent_.size());
               },
-              [this] { return live_; }}};
+              [this] { return live_; }, [this] { return idle_.load(); }}};
 };
 
 TEST_F(GateTest, IsOpenAndDoesNotCountUntilItIsTold) {
@@ -217,7 +217,7 @@ TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
   for (int i = 0; i < 6; ++i) {
     gate_.StepEnds();
     RunOps(1);
-    const bool known = i > 1;
+    const bool known = i > 2;
     EXPECT_EQ(Told(), known ? "S" : "");
     Pause(kPause);
     EXPECT_EQ(Told(), known ? "" : "E") << "it was idle";
@@ -225,6 +225,40 @@ TEST_F(GateTest, ATurnEndsWhereTheProgramPauses) {
   }
   gate_.StepEnds();
   EXPECT_EQ(Told(), "") << "one turn a step";
+}
+
+// A program that waits for each step's result, where the step is said to end
+// amid its ops.
+TEST_F(GateTest, ATurnEndsWhereTheDeviceIsIdleForLongest) {
+  constexpr absl::Duration kGap = absl::Milliseconds(4);
+  for (int i = 0; i < 8; ++i) {
+    gate_.StepEnds();
+    if (i > 3) {
+      EXPECT_EQ(Told(), "") << "one turn a step";
+    } else {
+      Told();
+      Turn();
+    }
+    RunOps(3);
+    const bool known = i > 2;
+    EXPECT_EQ(Told(), known ? "S" : "");
+    absl::SleepFor(kGap);
+    known ? OpsCome(6) : RunOps(6);
+  }
+}
+
+TEST_F(GateTest, AProgramThatRunsAheadDoesNotPause) {
+  idle_ = false;
+  for (int i = 0; i < 8; ++i) {
+    Turn();
+    gate_.StepEnds();
+    RunOps(3);
+    absl::SleepFor(absl::Milliseconds(4));
+    RunOps(5 + i % 2);
+    EXPECT_EQ(Told(), "");
+    gate_.StepEnds();
+    EXPECT_EQ(Told(), "S");
+  }
 }
 
 TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {

@@ -61,6 +61,8 @@ TEST_P(MapDriverContract, StreamWaitsForAnotherStreamsFence) {
 
 TEST_P(MapDriverContract, RecordedFencePassesWithTheWorkBeforeIt) {
   const StreamHandle stream = *map_->CreateStream();
+  EXPECT_TRUE(*map_->IsIdle(StreamHandle::kHostOrder));
+  EXPECT_TRUE(*map_->IsIdle(stream));
   absl::StatusOr<Fence> idle = map_->Record(stream);
   Done(idle);
   const Buffer b = MakeBuffer({large_});
@@ -73,6 +75,7 @@ TEST_P(MapDriverContract, RecordedFencePassesWithTheWorkBeforeIt) {
   ASSERT_TRUE(copy.ok());
   EXPECT_TRUE(*map_->Poll(*copy));
   EXPECT_TRUE(*map_->Poll(*fence));
+  EXPECT_TRUE(*map_->IsIdle(stream));
   EXPECT_TRUE(*map_->Poll(Fence::kPassed));
   EXPECT_TRUE(map_->Wait(Fence::kPassed).ok());
   ASSERT_TRUE(map_->Unmap(b.range, b.chunks).ok());
@@ -98,6 +101,7 @@ TEST_P(MapDriverContract, UnknownStreamsAreRefused) {
   const StreamHandle stream = *map_->CreateStream();
   map_->DestroyStream(stream);
   EXPECT_FALSE(map_->Record(stream).ok());
+  EXPECT_FALSE(map_->IsIdle(stream).ok());
   EXPECT_FALSE(map_->Record(StreamHandle{999}).ok());
   EXPECT_FALSE(map_->StreamWait(StreamHandle{999}, Fence::kPassed).ok());
 }

@@ -73,6 +73,7 @@ struct CudaFunction<CUresult(A...)> {
   X(cuStreamCreate)                    \
   X(cuStreamDestroy)                   \
   X(cuStreamSynchronize)               \
+  X(cuStreamQuery)                     \
   X(cuStreamWaitEvent)                 \
   X(cuEventCreate)                     \
   X(cuEventDestroy)                    \

@@ -453,6 +453,13 @@ absl::StatusOr<Fence> CudaMapDriver::Record(StreamHandle stream) {
   return streams_->Record(stream);
 }
 
+absl::StatusOr<bool> CudaMapDriver::IsIdle(StreamHandle stream) {
+  if (stream == StreamHandle::kHostOrder) return true;
+  const CudaContext::Scope scope(*context_);
+  METS_RETURN_IF_ERROR(scope.status());
+  return streams_->IsIdle(stream);
+}
+
 absl::StatusOr<bool> CudaMapDriver::Poll(Fence fence) {
   const CudaContext::Scope scope(*context_);
   METS_RETURN_IF_ERROR(scope.status());

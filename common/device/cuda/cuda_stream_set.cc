@@ -184,6 +184,14 @@ absl::Status CudaStreamSet::Settle(Fence fence, const absl::Status& result) {
   return error;
 }
 
+absl::StatusOr<bool> CudaStreamSet::IsIdle(StreamHandle handle) {
+  METS_ASSIGN_OR_RETURN(const CUstream stream, Find(handle));
+  const CUresult result = api_.cuStreamQuery.call(stream);
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  METS_RETURN_IF_ERROR(CudaStatus(result, api_.cuStreamQuery.name));
+  return true;
+}
+
 absl::StatusOr<bool> CudaStreamSet::Poll(Fence fence) {
   if (fence == Fence::kPassed) return true;
   METS_ASSIGN_OR_RETURN(const State state, StateOf(fence));

@@ -47,6 +47,7 @@ class CudaStreamSet {
   // that learns that what is before the fence has failed.
   absl::StatusOr<Fence> Record(StreamHandle stream,
                                std::function<void()> undo = nullptr);
+  absl::StatusOr<bool> IsIdle(StreamHandle stream);
   absl::StatusOr<bool> Poll(Fence fence);
   absl::Status Wait(Fence fence);
   absl::Status StreamWait(StreamHandle stream, Fence fence);

@@ -322,6 +322,10 @@ void HostMapDriver::DestroyStream(StreamHandle stream) {
 absl::StatusOr<Fence> HostMapDriver::Record(StreamHandle stream) {
   return streams_.Record(stream);
 }
+absl::StatusOr<bool> HostMapDriver::IsIdle(StreamHandle stream) {
+  return streams_.IsIdle(stream);
+}
+
 absl::StatusOr<bool> HostMapDriver::Poll(Fence fence) {
   return streams_.Poll(fence);
 }

@@ -92,6 +92,7 @@ class HostMapDriver : public MapDriver {
   absl::StatusOr<StreamHandle> AdoptStream(void* stream) override;
   void DestroyStream(StreamHandle stream) override;
   absl::StatusOr<Fence> Record(StreamHandle stream) override;
+  absl::StatusOr<bool> IsIdle(StreamHandle stream) override;
   absl::StatusOr<bool> Poll(Fence fence) override;
   absl::Status Wait(Fence fence) override;
   absl::Status StreamWait(StreamHandle stream, Fence fence) override;

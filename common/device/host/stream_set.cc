@@ -65,6 +65,12 @@ absl::StatusOr<Fence> StreamSet::Record(StreamHandle stream) {
   return MakeFence(stream, found->Record());
 }
 
+absl::StatusOr<bool> StreamSet::IsIdle(StreamHandle stream) {
+  if (stream == StreamHandle::kHostOrder) return true;
+  METS_ASSIGN_OR_RETURN(std::shared_ptr<HostStream> found, Find(stream));
+  return found->Poll(found->last_number());
+}
+
 absl::StatusOr<bool> StreamSet::Poll(Fence fence) {
   if (fence == Fence::kPassed) return true;
   METS_ASSIGN_OR_RETURN(std::shared_ptr<HostStream> found, FindFor(fence));

@@ -29,6 +29,7 @@ class StreamSet {
   void Destroy(StreamHandle stream);
   absl::StatusOr<Fence> Submit(StreamHandle stream, HostStream::Task task);
   absl::StatusOr<Fence> Record(StreamHandle stream);
+  absl::StatusOr<bool> IsIdle(StreamHandle stream);
   absl::StatusOr<bool> Poll(Fence fence);
   absl::Status Wait(Fence fence);
   // On host order this waits.

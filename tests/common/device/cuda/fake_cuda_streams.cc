@@ -108,6 +108,13 @@ CUresult cuStreamSynchronize(CUstream stream) {
     if (stream->completed == stream->submitted) return S().context_error;
   }
 }
+CUresult cuStreamQuery(CUstream stream) {
+  FAKE_BEGIN(cuStreamQuery);
+  FAKE_CHECK_CONTEXT();
+  RunUpTo(stream, stream->submitted);
+  return stream->completed == stream->submitted ? CUDA_SUCCESS
+                                                : CUDA_ERROR_NOT_READY;
+}
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   FAKE_BEGIN(cuStreamWaitEvent);
   FAKE_CHECK_CONTEXT();
