@@ -29,6 +29,9 @@ constexpr int64_t kMoreLive = 16;
 // step's ops lies between.
 constexpr uint32_t kOpsApart = 16;
 
+// Of those of a step that might be pauses, so many are known that are none.
+constexpr size_t kMostWaits = 8;
+
 int64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -81,11 +84,20 @@ void Gate::NoteGap(uint64_t word) {
 
 void Gate::NotePause(int64_t ns, uint32_t begun) {
   const uint32_t ops = Apart(step_base_.load(), begun);
+  for (const Wait& wait : waits_for_device_) {
+    if (wait.at == begun) return;
+  }
   const bool expected = begun == end_at_.load();
   // At its end a step ends anyway.
   if (ns < kPauseNs || ops == 0 || pause_.expected) return;
   if (ns <= pause_.ns && !expected) return;
   pause_ = {ns, begun, ops, expected, ending_.live()};
+}
+
+void Gate::NoteWait(uint32_t begun) {
+  waits_for_device_.push_back({begun, pauses_apart_});
+  if (waits_for_device_.size() > kMostWaits) waits_for_device_.pop_front();
+  end_at_.store(kNever);
 }
 
 void Gate::Leave() {
@@ -94,15 +106,18 @@ void Gate::Leave() {
   last_end_ns_.store(NowNs(), std::memory_order_relaxed);
   const bool all_ops = Begun(before) == end_at_.load(std::memory_order_relaxed);
   if ((before & kClosed) == 0 && !all_ops) return;
+  const bool idle = all_ops && ending_.idle();
   bool due;
   {
     absl::MutexLock lock(&mutex_);
-    if (all_ops && (state_ == State::kTurn || state_ == State::kClosing)) {
+    if (all_ops && ends_at_pause_ && !idle) {
+      NoteWait(Begun(before));
+    } else if (all_ops &&
+               (state_ == State::kTurn || state_ == State::kClosing)) {
       turn_ended_ |= state_ == State::kTurn;
       Shut(/*step_end=*/true);
-    } else {
-      TryFinish();
     }
+    TryFinish();
     due = end_ == End::kDue;
   }
   if (due) Finish();
@@ -268,7 +283,8 @@ void Gate::LearnStep() {
                              ? Apart(last_pause_.begun, pause.begun)
                              : 0;
   pauses_long_ = pause.ns >= kLongPauseNs && PausesLong(pause.ops);
-  if (apart != 0 && apart == pauses_apart_) {
+  ends_at_pause_ = apart != 0 && apart == pauses_apart_;
+  if (ends_at_pause_) {
     end_at_.store(Behind(pause.begun, apart));
   } else if (!pauses_long_ && ops == last_step_ops_) {
     end_at_.store(Behind(Begun(word), ops));
@@ -279,6 +295,11 @@ void Gate::LearnStep() {
   last_pause_ = pause;
   pauses_apart_ = apart;
   step_base_.store(Begun(word));
+  for (Wait& wait : waits_for_device_) {
+    const uint32_t since = Apart(wait.at, Begun(word));
+    if (since != 0 && since <= wait.apart)
+      wait.at = Behind(wait.at, wait.apart);
+  }
 }
 
 void Gate::StepEnds() {

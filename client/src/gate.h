@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ namespace mets::client {
 // ended, and the drain was in vain.
 //
 // Where in its step a program leaves its device idle for the longest time is
-// its *pause*: it waits for a result and does something else, or for its input.
+// its *pause*: it has a result and does something with it, or waits for input.
 //
 // States: free; open for a turn (until a step's end) or a quantum; closing (at
 // the step's end); closed. An open turn or quantum ends by itself when no op
@@ -121,9 +122,12 @@ class Gate {
   }
   // An op comes after none has run.
   void NoteGap(uint64_t word) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The device was idle for so long, behind so many ops.
+  // No op ran for so long, behind so many, until when the device was idle.
   void NotePause(int64_t ns, uint32_t begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Where the turn should end, behind so many ops, the device still computes:
+  // the program waits for it there, and then goes on.
+  void NoteWait(uint32_t begun) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
@@ -148,6 +152,10 @@ class Gate {
     uint32_t ops = 0;    // ...and of the step.
     bool expected = false;
     Bytes live;
+  };
+  struct Wait {
+    uint32_t at;     // Ops begun.
+    uint32_t apart;  // Ops until the next one.
   };
 
   const std::string device_;
@@ -176,7 +184,11 @@ class Gate {
   uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
   Pause pause_ ABSL_GUARDED_BY(mutex_);       // The step's longest...
   Pause last_pause_ ABSL_GUARDED_BY(mutex_);  // ...and the last step's.
-  uint32_t pauses_apart_ ABSL_GUARDED_BY(mutex_) = 0;  // Ops; 0: not known.
+  uint32_t pauses_apart_ ABSL_GUARDED_BY(mutex_) = 0;   // Ops; 0: not known.
+  bool ends_at_pause_ ABSL_GUARDED_BY(mutex_) = false;  // end_at_ is one.
+  // No pauses: where the program waits for its device, the next time. Oldest
+  // first.
+  std::deque<Wait> waits_for_device_ ABSL_GUARDED_BY(mutex_);
   // That of the last two steps was about there, and long.
   bool pauses_long_ ABSL_GUARDED_BY(mutex_) = false;
   // Ops begun when the gate opened and ops waited.

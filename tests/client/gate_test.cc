@@ -247,6 +247,29 @@ TEST_F(GateTest, ATurnEndsWhereTheDeviceIsIdleForLongest) {
   }
 }
 
+// The longest time without an op is that in which the program waits.
+TEST_F(GateTest, ATurnDoesNotEndWhereTheProgramWaitsForItsDevice) {
+  for (int i = 0; i < 12; ++i) {
+    gate_.StepEnds();
+    const bool known = i > 5;
+    if (i > 6) {
+      EXPECT_EQ(Told(), "") << "one turn a step";
+    } else {
+      Told();
+      Turn();
+    }
+    idle_ = false;
+    RunOps(3);
+    EXPECT_EQ(Told(), "");
+    absl::SleepFor(absl::Milliseconds(8));
+    idle_ = true;
+    RunOps(1);
+    EXPECT_EQ(Told(), known ? "S" : "");
+    absl::SleepFor(absl::Milliseconds(4));
+    known ? OpsCome(6) : RunOps(6);
+  }
+}
+
 TEST_F(GateTest, AProgramThatRunsAheadDoesNotPause) {
   idle_ = false;
   for (int i = 0; i < 8; ++i) {
