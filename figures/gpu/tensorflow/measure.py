@@ -83,6 +83,7 @@ class Training:
         self._wait_for(f".done{part}")
 
     def result(self):
+        self._out.with_suffix(".end").touch()
         self._wait(self._job.done)
         return json.loads(self._out.read_text("utf-8"))
 
@@ -132,6 +133,8 @@ class Lab:
             training.wait_until_ready()
         for training in trainings:
             training.go()
+        for training in trainings:
+            training.wait()
         return [training.result() for training in trainings]
 
     def end_group(self):

@@ -175,6 +175,8 @@ def train(arguments):
         if arguments.go:
             arguments.go.with_suffix(f".done{part}").touch()
     end = time.time()
+    if arguments.go:
+        wait_for(arguments.go.with_suffix(".end"))
     memory = tf.config.experimental.get_memory_info("GPU:0")
     moved = moved_bytes(mets_stats()) - moved
     return {"begin": begin, "end": end, "seconds": sum(step_seconds),
@@ -198,7 +200,9 @@ def parse():
                         help="parts of the measured steps")
     parser.add_argument("--go", metavar="FILE", type=pathlib.Path,
                         help="write FILE.ready after the warm-up, wait for "
-                        "FILE.goN before round N, write FILE.doneN behind it")
+                        "FILE.goN before round N, write FILE.doneN behind it; "
+                        "at the end wait for FILE.end before the weights are "
+                        "read")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     return parser.parse_args()
 
