@@ -63,7 +63,7 @@ void Gate::Enter() {
       const WaitClock::Wait wait(waits_);
       // Where the turn has ended, so has what it left on the streams.
       if (end_ == End::kTold && waiters_ == 0) {
-        NotePause(NowNs() - last_end_ns_.load(), Begun(word_.load()));
+        NotePause(NowNs() - worked_ns_.load(), Begun(word_.load()));
       }
       ++waiters_;
       if (end_ == End::kTold) AskForTurn();
@@ -75,7 +75,7 @@ void Gate::Enter() {
 }
 
 void Gate::NoteGap(uint64_t word) {
-  const int64_t ns = NowNs() - last_end_ns_.load(std::memory_order_relaxed);
+  const int64_t ns = NowNs() - worked_ns_.load(std::memory_order_relaxed);
   if (ns < kPauseNs || !ending_.idle()) return;
   absl::MutexLock lock(&mutex_);
   // Not what it took to wake who waited for the turn.
@@ -88,8 +88,7 @@ void Gate::NotePause(int64_t ns, uint32_t begun) {
     if (wait.at == begun) return;
   }
   const bool expected = begun == end_at_.load();
-  // At its end a step ends anyway.
-  if (ns < kPauseNs || ops == 0 || pause_.expected) return;
+  if (ns < kPauseNs || pause_.expected) return;
   if (ns <= pause_.ns && !expected) return;
   pause_ = {ns, begun, ops, expected, ending_.live()};
 }
@@ -103,7 +102,7 @@ void Gate::NoteWait(uint32_t begun) {
 void Gate::Leave() {
   const uint64_t before = word_.fetch_sub(1);
   if (Running(before) != 1) return;
-  last_end_ns_.store(NowNs(), std::memory_order_relaxed);
+  worked_ns_.store(NowNs(), std::memory_order_relaxed);
   const bool all_ops = Begun(before) == end_at_.load(std::memory_order_relaxed);
   if ((before & kClosed) == 0 && !all_ops) return;
   const bool idle = all_ops && ending_.idle();
@@ -145,7 +144,7 @@ void Gate::SetOpen(State state) {
   end_ = End::kNotYet;
   told_wanted_ = false;
   opened_ns_ = NowNs();
-  last_end_ns_.store(opened_ns_);
+  worked_ns_.store(opened_ns_);
   waited_before_ = waits_.waited();
   steps_ended_ = 0;
   resumed_at_ = waiters_ > 0 ? Begun(word_.load()) : kNever;
@@ -193,7 +192,7 @@ void Gate::Drained(uint64_t turn) {
     absl::MutexLock lock(&mutex_);
     if (!Ends(turn)) return;
     // The device has computed until now.
-    last_end_ns_.fetch_add(NowNs() - drain_ns_, std::memory_order_relaxed);
+    worked_ns_.fetch_add(NowNs() - drain_ns_, std::memory_order_relaxed);
   }
   EndTurn(turn);
 }
@@ -211,8 +210,8 @@ void Gate::TellEnded() {
   ended->set_device(device_);
   ended->set_order_id(order_);
   ended->set_epoch(epoch_);
-  ended->set_computed_us(
-      std::max<int64_t>(last_end_ns_.load() - opened_ns_, 0) / 1000);
+  ended->set_computed_us(std::max<int64_t>(worked_ns_.load() - opened_ns_, 0) /
+                         1000);
   ended->set_step_end(step_end_);
   ended->set_stalled_us(
       std::max<int64_t>(absl::ToInt64Microseconds(stalled_), 0));
@@ -278,7 +277,8 @@ void Gate::LearnStep() {
   if (ops == 0) return;
   const Bytes live = ending_.live();
   Pause pause = std::exchange(pause_, Pause());
-  if ((pause.live - live) * kMoreLive > live) pause = Pause();
+  // Where a step begins one has ended anyway.
+  if (pause.ops == 0 || (pause.live - live) * kMoreLive > live) pause = Pause();
   const uint32_t apart = pause.ns != 0 && last_pause_.ns != 0
                              ? Apart(last_pause_.begun, pause.begun)
                              : 0;
@@ -340,8 +340,19 @@ void Gate::Open() {
   gating_.store(false);
 }
 
+void Gate::NoteWork() {
+  const uint64_t word = word_.load();
+  const int64_t now = NowNs();
+  if ((word & kClosed) != 0 || Running(word) != 0 ||
+      now - worked_ns_.load() < kPauseNs || ending_.idle()) {
+    return;
+  }
+  worked_ns_.store(now);
+}
+
 void Gate::Poll() {
   if (!gating()) return;
+  NoteWork();
   bool due;
   {
     absl::MutexLock lock(&mutex_);
@@ -361,7 +372,7 @@ void Gate::CloseInTime() {
   const bool pauses = state_ == State::kTurn && pauses_long_ && !turn_ended_ &&
                       end_at_.load() == kNever && PausesLong(SinceBase(word));
   const bool idle = state_ != State::kClosing && Running(word) == 0 &&
-                    now - last_end_ns_.load() >=
+                    now - worked_ns_.load() >=
                         (pauses ? std::min(idle_ns_, kPauseBegunNs) : idle_ns_);
   if (!late && !idle) return;
   turn_ended_ |= idle && state_ == State::kTurn && SinceBase(word) != 0;

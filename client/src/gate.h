@@ -39,7 +39,7 @@ namespace mets::client {
 //
 // States: free; open for a turn (until a step's end) or a quantum; closing (at
 // the step's end); closed. An open turn or quantum ends by itself when no op
-// has run for as long as the order says.
+// has run, and the device was idle, for as long as the order says.
 //
 // Thread-safe. `send` and `quiet` are called with the gate's lock, the hooks of
 // the end without it, in the thread that ends the turn; `waits` counts how long
@@ -109,6 +109,8 @@ class Gate {
   void AskForTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Obey(const v1::Gate& order) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The device computes what ops have left.
+  void NoteWork() ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Where a program pauses behind exactly the same ops in three steps, and
   // hardly more lives there than at the step's end, a turn ends there; else,
@@ -120,9 +122,9 @@ class Gate {
   uint32_t SinceBase(uint64_t word) const {
     return Apart(step_base_.load(), Begun(word));
   }
-  // An op comes after none has run.
+  // An op comes after none ran.
   void NoteGap(uint64_t word) ABSL_LOCKS_EXCLUDED(mutex_);
-  // No op ran for so long, behind so many, until when the device was idle.
+  // Behind so many ops the device was idle for about so long.
   void NotePause(int64_t ns, uint32_t begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Where the turn should end, behind so many ops, the device still computes:
@@ -164,8 +166,9 @@ class Gate {
   const Ending ending_;
   std::atomic<bool> gating_{false};
   std::atomic<uint64_t> word_{0};
-  std::atomic<int64_t> last_end_ns_{0};  // When the last op ended.
-  std::atomic<uint32_t> step_base_{0};   // Ops begun when the step began.
+  // When the last op ended, or the device was seen to compute.
+  std::atomic<int64_t> worked_ns_{0};
+  std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
   // With so many begun and ended the turn ends. See LearnStep.
   std::atomic<uint32_t> end_at_{kNever};
 
