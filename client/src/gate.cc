@@ -297,8 +297,9 @@ void Gate::LearnStep() {
   step_base_.store(Begun(word));
   for (Wait& wait : waits_for_device_) {
     const uint32_t since = Apart(wait.at, Begun(word));
-    if (since != 0 && since <= wait.apart)
+    if (since != 0 && since <= wait.apart) {
       wait.at = Behind(wait.at, wait.apart);
+    }
   }
 }
 
