@@ -169,7 +169,8 @@ class MapDriver {
   virtual void DestroyStream(StreamHandle stream) = 0;
   // A fence behind all work that is on `stream` now.
   virtual absl::StatusOr<Fence> Record(StreamHandle stream) = 0;
-  // Whether nothing is left on `stream`; or an error of what was.
+  // Whether nothing is left on `stream`; or an error of what was. One that
+  // captures a graph (CUDA) is not idle.
   virtual absl::StatusOr<bool> IsIdle(StreamHandle stream) = 0;
   // True when everything before `fence` has finished. An error, once it has,
   // of the copy that returned the fence; a fence of Record has the first error

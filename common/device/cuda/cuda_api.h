@@ -74,6 +74,7 @@ struct CudaFunction<CUresult(A...)> {
   X(cuStreamDestroy)                   \
   X(cuStreamSynchronize)               \
   X(cuStreamQuery)                     \
+  X(cuStreamIsCapturing)               \
   X(cuStreamWaitEvent)                 \
   X(cuEventCreate)                     \
   X(cuEventDestroy)                    \

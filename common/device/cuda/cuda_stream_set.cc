@@ -186,6 +186,10 @@ absl::Status CudaStreamSet::Settle(Fence fence, const absl::Status& result) {
 
 absl::StatusOr<bool> CudaStreamSet::IsIdle(StreamHandle handle) {
   METS_ASSIGN_OR_RETURN(const CUstream stream, Find(handle));
+  // To ask for its work would end the program's capture.
+  CUstreamCaptureStatus capture;
+  METS_RETURN_IF_ERROR(api_.cuStreamIsCapturing(stream, &capture));
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) return false;
   const CUresult result = api_.cuStreamQuery.call(stream);
   if (result == CUDA_ERROR_NOT_READY) return false;
   METS_RETURN_IF_ERROR(CudaStatus(result, api_.cuStreamQuery.name));

@@ -84,6 +84,25 @@ TEST_F(CudaStreamSetTest, ForgottenStreamIsLeftToTheProgram) {
   EXPECT_TRUE(streams_->Record(*streams_->Adopt(program_)).ok());
 }
 
+TEST_F(CudaStreamSetTest, AStreamIsIdleWhenItsWorkHasPassed) {
+  const StreamHandle handle = *streams_->Adopt(program_);
+  EXPECT_TRUE(*streams_->IsIdle(handle));
+  fake_cuda::Occupy(program_);
+  EXPECT_FALSE(*streams_->IsIdle(handle));
+  fake_cuda::Release(program_);
+  EXPECT_TRUE(*streams_->IsIdle(handle));
+}
+
+TEST_F(CudaStreamSetTest, AStreamThatCapturesIsNotIdleNorAsked) {
+  const StreamHandle handle = *streams_->Adopt(program_);
+  fake_cuda::Capture(program_, true);
+  const int asked = fake_cuda::Calls("cuStreamQuery");
+  EXPECT_FALSE(*streams_->IsIdle(handle));
+  EXPECT_EQ(fake_cuda::Calls("cuStreamQuery"), asked);
+  fake_cuda::Capture(program_, false);
+  EXPECT_TRUE(*streams_->IsIdle(handle));
+}
+
 TEST_F(CudaStreamSetTest, UndoRunsOnceForEachFenceThatFailed) {
   const StreamHandle handle = *streams_->Create();
   const CUstream stream = *streams_->Find(handle);

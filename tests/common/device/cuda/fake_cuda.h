@@ -37,6 +37,8 @@ void Run(int pieces = 1 << 30);
 // then. Other streams go on, unless they wait for it.
 void Occupy(CUstream stream, std::function<void()> work = nullptr);
 void Release(CUstream stream);
+// The stream captures a graph from now on, or does not any more.
+void Capture(CUstream stream, bool captures);
 
 // What was made and not given back, such as "2 chunks 1 stream"; "" when
 // nothing.

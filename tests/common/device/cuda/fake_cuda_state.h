@@ -19,6 +19,7 @@ struct CUstream_st {
   uint64_t completed = 0;
   uint64_t occupied = 0;  // Calls of Occupy, and those that Release has ended.
   uint64_t released = 0;
+  bool captures = false;
 };
 struct CUevent_st {
   CUstream stream = nullptr;
@@ -81,6 +82,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags);
 CUresult cuStreamDestroy(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamQuery(CUstream stream);
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 CUresult cuEventCreate(CUevent* event, unsigned flags);
 CUresult cuEventDestroy(CUevent event);

@@ -81,6 +81,11 @@ void Release(CUstream stream) {
   if (!S().delay) RunAll();
 }
 
+void Capture(CUstream stream, bool captures) {
+  std::lock_guard<std::recursive_mutex> lock(S().mutex);
+  stream->captures = captures;
+}
+
 namespace functions {
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
@@ -111,9 +116,16 @@ CUresult cuStreamSynchronize(CUstream stream) {
 CUresult cuStreamQuery(CUstream stream) {
   FAKE_BEGIN(cuStreamQuery);
   FAKE_CHECK_CONTEXT();
+  if (stream->captures) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   RunUpTo(stream, stream->submitted);
   return stream->completed == stream->submitted ? CUDA_SUCCESS
                                                 : CUDA_ERROR_NOT_READY;
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  FAKE_BEGIN(cuStreamIsCapturing);
+  *status = stream->captures ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                             : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
 }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   FAKE_BEGIN(cuStreamWaitEvent);
