@@ -28,9 +28,8 @@ constexpr int64_t kMoreLive = 16;
 // Long pauses of two steps are the same one, of which so small a part of the
 // step's ops lies between.
 constexpr uint32_t kOpsApart = 16;
-
-// Of those of a step that might be pauses, so many are known that are none.
-constexpr size_t kMostWaits = 8;
+// So many places are remembered where a program waits for its device.
+constexpr size_t kMostDeviceWaits = 8;
 
 int64_t NowNs() {
   timespec now;
@@ -84,7 +83,7 @@ void Gate::NoteGap(uint64_t word) {
 
 void Gate::NotePause(int64_t ns, uint32_t begun) {
   const uint32_t ops = Apart(step_base_.load(), begun);
-  for (const Wait& wait : waits_for_device_) {
+  for (const DeviceWait& wait : device_waits_) {
     if (wait.at == begun) return;
   }
   const bool expected = begun == end_at_.load();
@@ -94,8 +93,8 @@ void Gate::NotePause(int64_t ns, uint32_t begun) {
 }
 
 void Gate::NoteWait(uint32_t begun) {
-  waits_for_device_.push_back({begun, pauses_apart_});
-  if (waits_for_device_.size() > kMostWaits) waits_for_device_.pop_front();
+  device_waits_.push_back({begun, pauses_apart_});
+  if (device_waits_.size() > kMostDeviceWaits) device_waits_.pop_front();
   end_at_.store(kNever);
 }
 
@@ -295,7 +294,7 @@ void Gate::LearnStep() {
   last_pause_ = pause;
   pauses_apart_ = apart;
   step_base_.store(Begun(word));
-  for (Wait& wait : waits_for_device_) {
+  for (DeviceWait& wait : device_waits_) {
     const uint32_t since = Apart(wait.at, Begun(word));
     if (since != 0 && since <= wait.apart) {
       wait.at = Behind(wait.at, wait.apart);

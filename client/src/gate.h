@@ -41,9 +41,9 @@ namespace mets::client {
 // the step's end); closed. An open turn or quantum ends by itself when no op
 // has run, and the device was idle, for as long as the order says.
 //
-// Thread-safe. `send` and `quiet` are called with the gate's lock, the hooks of
-// the end without it, in the thread that ends the turn; `waits` counts how long
-// ops wait here.
+// Thread-safe. `send`, `quiet` and `live` are called with the gate's lock, the
+// other hooks without it: `drain` and `before_end` in the thread that ends the
+// turn, `idle` in any. `waits` counts how long ops wait here.
 class Gate {
  public:
   using Send = std::function<void(v1::ClientMessage)>;
@@ -134,19 +134,19 @@ class Gate {
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
   static constexpr uint64_t kBegun = uint64_t{1} << 32;
+  static constexpr uint32_t kBegunMask = 0x7fffffff;
   static uint32_t Running(uint64_t word) { return static_cast<uint32_t>(word); }
   static uint32_t Begun(uint64_t word) {
-    return static_cast<uint32_t>(word >> 32) & 0x7fffffff;
+    return static_cast<uint32_t>(word >> 32) & kBegunMask;
   }
-
   static uint32_t Behind(uint32_t begun, uint32_t ops) {
-    return (begun + ops) & 0x7fffffff;
+    return (begun + ops) & kBegunMask;
   }
   static uint32_t Apart(uint32_t from, uint32_t to) {
-    return (to - from) & 0x7fffffff;
+    return (to - from) & kBegunMask;
   }
 
-  static constexpr uint32_t kNever = ~uint32_t{0};
+  static constexpr uint32_t kNever = ~uint32_t{0};  // No such count.
 
   struct Pause {
     int64_t ns = 0;      // 0: there is none.
@@ -155,7 +155,7 @@ class Gate {
     bool expected = false;
     Bytes live;
   };
-  struct Wait {
+  struct DeviceWait {
     uint32_t at;     // Ops begun.
     uint32_t apart;  // Ops until the next one.
   };
@@ -191,7 +191,7 @@ class Gate {
   bool ends_at_pause_ ABSL_GUARDED_BY(mutex_) = false;  // end_at_ is one.
   // No pauses: where the program waits for its device, the next time. Oldest
   // first.
-  std::deque<Wait> waits_for_device_ ABSL_GUARDED_BY(mutex_);
+  std::deque<DeviceWait> device_waits_ ABSL_GUARDED_BY(mutex_);
   // That of the last two steps was about there, and long.
   bool pauses_long_ ABSL_GUARDED_BY(mutex_) = false;
   // Ops begun when the gate opened and ops waited.
