@@ -39,6 +39,10 @@ Bytes Lacks(const Holding& holding) {
   return std::max(Bytes(), holding.buffers.swapped() - unreported);
 }
 
+// What is free between buffers is not of the size that is needed next. Who
+// lacks it waits until its own device has passed what it has freed.
+Bytes WithSpare(Bytes need) { return need + Bytes(need.count() / 64); }
+
 }  // namespace
 
 void MakeQuantumRoom(State& state, Reclaimer& reclaimer, size_t device,
@@ -52,10 +56,11 @@ void MakeQuantumRoom(State& state, Reclaimer& reclaimer, size_t device,
     live += holding.own() - holding.cached + Lacks(holding);
   }
   const ChunkLedger& ledger = state.devices[device].ledger;
-  // Who announces ops swaps within its step where that is cheaper.
+  // Who announces ops swaps within a step that does not fit.
   const TurnPart& part = party->parts.at(device);
-  const bool whole = part.known() && part.gated();
-  Bytes need = (whole ? std::max(part.peak(), live) : live) - has -
+  const Bytes step = part.known() ? WithSpare(part.peak()) : Bytes();
+  const bool whole = part.gated() || step <= ledger.pool();
+  Bytes need = (whole ? std::max(step, live) : live) - has -
                ledger.bytes(ChunkState::kFree) - ledger.creatable() -
                state.orders.Coming(device);
   for (const Job* other : Waiting(state, device, job)) {

@@ -34,7 +34,32 @@ class GateKeeperTest : public ::testing::Test {
     cluster_.Advance(absl::Milliseconds(100));
     return session;
   }
+  // In a quantum of "a", whose step needs so much, all of its buffers come
+  // back, and it allocates another one.
+  void NeedSeven(Bytes peak) {
+    FakeSession& a = OpenWithSixBuffers("a");
+    b_ = &OpenWithSixBuffers("b");
+    StepNeed need = Need(a);
+    need.peak = peak;
+    cluster_.Send(a, need);
+    cluster_.Send(*b_, Need(*b_));
+    cluster_.Pump();
+    ASSERT_TRUE(a.gate.open);
+    for (const auto& [id, buffer] : a.buffers) {
+      if (!buffer.resident) cluster_.Touch(a, id, /*write=*/true);
+    }
+    cluster_.Pump();
+    cluster_.Report(a);
+    cluster_.Report(*b_);
+    cluster_.Advance(absl::Milliseconds(100));
+    ASSERT_EQ(Swapped(a), 0);
+    cluster_.Alloc(a, MiB(1));
+    cluster_.Advance(absl::Milliseconds(20));
+    EXPECT_TRUE(a.requests.empty());
+  }
+
   FakeCluster cluster_{FakeCluster::Config(MiB(8), MiB(64))};
+  FakeSession* b_ = nullptr;
 };
 
 TEST_F(GateKeeperTest, WhoWaitsMakesRoomWhenAQuantumBegins) {
@@ -49,6 +74,18 @@ TEST_F(GateKeeperTest, WhoWaitsMakesRoomWhenAQuantumBegins) {
   EXPECT_FALSE(b.gate.open);
   // Before "a" has asked for anything.
   EXPECT_EQ(b.evicted - before, Swapped(a));
+}
+
+// Its step needs 7 MiB, and a little between them.
+TEST_F(GateKeeperTest, AQuantumHasRoomForAStepThatFits) {
+  NeedSeven(MiB(7));
+  EXPECT_EQ(Swapped(*b_), 6);
+}
+
+// A plan within the step may be cheaper.
+TEST_F(GateKeeperTest, AQuantumHasNoRoomForAStepThatDoesNotFit) {
+  NeedSeven(MiB(8));
+  EXPECT_EQ(Swapped(*b_), 5);
 }
 
 // Two gated jobs, all of whose buffers are held, on a device of 8 MiB: "a" has
