@@ -32,6 +32,7 @@
 #include "client/src/range_cache.h"
 #include "client/src/record_file.h"
 #include "client/src/recorder.h"
+#include "client/src/returner.h"
 #include "client/src/slab_set.h"
 #include "client/src/step_watch.h"
 #include "client/src/stream_drainer.h"
@@ -143,6 +144,8 @@ class Device {
   // from then on.
   void StepEnds();
   Gate& gate() { return gate_; }
+  // A quantum that begins also begins to bring back what has left.
+  void FollowGate(const v1::Gate& order);
   void GetStats(mets_stats_t* stats);
   void ResetPeak();
   void MemoryInfo(uint64_t* free, uint64_t* total);
@@ -629,6 +632,7 @@ class Device {
   StreamDrainer drainer_;
   Bytes plan_budget_ ABSL_GUARDED_BY(mutex_);  // Of the last plan.
   PlanRunner plan_runner_;
+  Returner returner_{*this};
 };
 
 // The one called `id`; null when there is none.

@@ -24,6 +24,16 @@ bool Device::NothingPinned() {
   return true;
 }
 
+void Device::FollowGate(const v1::Gate& order) {
+  gate_.Follow(order);
+  const bool quantum = order.state() == v1::GATE_STATE_OPEN &&
+                       order.idle_ms() > 0 &&
+                       order.moment() != v1::GATE_MOMENT_STEP_END;
+  // A section brings all back itself, and a plan what it has room for.
+  if (!quantum || options_.gated || plan_runner_.following()) return;
+  if (away_.load(std::memory_order_relaxed) > 0) returner_.Begin();
+}
+
 absl::Status Device::EnterSection() {
   // Also while the gate is not needed: a section pins nothing.
   const bool counted = CurrentOp() == nullptr;
@@ -31,7 +41,7 @@ absl::Status Device::EnterSection() {
   if (options_.gated && away_.load(std::memory_order_relaxed) > 0) {
     const WaitClock::Wait wait(waits_);
     const WaitClock::Wait stall(stalls_);
-    absl::Status status = Homecoming(*this, SteadyNow() + options_.wait).Run();
+    absl::Status status = Homecoming(*this).Run(SteadyNow() + options_.wait);
     if (!status.ok()) {
       if (counted) gate_.Leave();
       return status;

@@ -378,13 +378,13 @@ void Session::OnGate(const v1::Gate& gate) {
     device = it->second.device.get();
     if (device == nullptr) it->second.gate = gate;
   }
-  if (device != nullptr) device->gate().Follow(gate);
+  if (device != nullptr) device->FollowGate(gate);
 }
 
 absl::StatusOr<Device*> Session::OpenDevice(std::string id, bool ops_seen) {
   std::optional<v1::Gate> gate;
   absl::StatusOr<Device*> device = Attach(std::move(id), ops_seen, &gate);
-  if (device.ok() && gate.has_value()) (*device)->gate().Follow(*gate);
+  if (device.ok() && gate.has_value()) (*device)->FollowGate(*gate);
   return device;
 }
 

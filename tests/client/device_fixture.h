@@ -87,7 +87,7 @@ class DeviceFixture : public testing::Test {
     order.set_state(state);
     order.set_moment(v1::GATE_MOMENT_NOW);
     order.set_idle_ms(idle_ms);
-    device_->gate().Follow(order);
+    device_->FollowGate(order);
   }
   void CloseGate() { Gate(v1::GATE_STATE_CLOSED); }
   void OpenGate() { Gate(v1::GATE_STATE_OPEN, 60000); }
