@@ -15,6 +15,9 @@ constexpr absl::Duration kIdleTurn = absl::Milliseconds(50);
 // else gets the device when it has been idle for as long as handing it over
 // and back takes, which costs at most twice what the best guess would.
 constexpr absl::Duration kIdleQuantum = absl::Seconds(1);
+// What quanta have cost is no more than so many times what the bus needed: the
+// rest, as of the first steps of a program, does not come again.
+constexpr int64_t kDearestExchange = 4;
 constexpr absl::Duration kShortestQuantum = absl::Milliseconds(200);
 // Beyond its length, until a step's end is not waited for any more.
 constexpr absl::Duration kStepGrace = absl::Milliseconds(100);
@@ -52,8 +55,10 @@ void TurnScheduler::SendOpen(const TurnParty& party, TurnMember& member) {
 }
 
 absl::Duration TurnScheduler::IdleQuantum(const TurnParty& party) const {
-  return fixed() ? kIdleQuantum
-                 : std::clamp(2 * ExchangeCost(party), kIdleTurn, kIdleQuantum);
+  if (fixed()) return kIdleQuantum;
+  const absl::Duration cost =
+      std::min(ExchangeCost(party), kDearestExchange * party.exchange);
+  return std::clamp(2 * cost, kIdleTurn, kIdleQuantum);
 }
 
 bool TurnScheduler::OpenLate(TurnParty& party, size_t device,

@@ -198,10 +198,11 @@ class QuantaTest : public ::testing::Test {
     turns_.OnWanted(now_, {SessionId(id), "host0", told_[id].order});
     Advance();
   }
-  void End(uint64_t id) {
+  void End(uint64_t id, absl::Duration stalled = absl::ZeroDuration()) {
     TurnEnded ended;
     ended.session = SessionId(id);
     ended.order = told_[id].order;
+    ended.stalled = stalled;
     turns_.OnEnded(now_, ended);
     Advance();
   }
@@ -221,6 +222,30 @@ TEST_F(QuantaTest, AQuantumMayBeIdleForAsLongAsHandingItOverAndBackTakes) {
   End(2);
   ASSERT_TRUE(told_[3].open);
   EXPECT_EQ(told_[3].idle, absl::Milliseconds(100));
+}
+
+// As the first one does, in which a program compiles what it runs.
+TEST_F(QuantaTest, AQuantumIsNotIdleForWhatOnceCostMoreThanItsCopies) {
+  swapped_ = MiB(500);
+  turns_.Update(now_, Facts());
+  Want(3);
+  End(1);
+  End(2);
+  ASSERT_TRUE(told_[3].open);
+  Want(1);
+  now_ += absl::Seconds(2);
+  turns_.Update(now_, Facts());
+  End(3, /*stalled=*/absl::Seconds(2));
+  ASSERT_TRUE(told_[1].open);
+  const OrderId before = told_[3].order;
+  Want(3);
+  Pass(absl::Seconds(1));
+  End(1);
+  End(2);
+  Pass(absl::Seconds(1));
+  ASSERT_TRUE(told_[3].open);
+  ASSERT_NE(told_[3].order, before);
+  EXPECT_EQ(told_[3].idle, absl::Milliseconds(400));
 }
 
 TEST_F(QuantaTest, AQuantumEndsWithTheStepOnceTurnsWillDo) {
