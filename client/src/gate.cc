@@ -28,8 +28,12 @@ constexpr int64_t kMoreLive = 16;
 // Long pauses of two steps are the same one, of which so small a part of the
 // step's ops lies between.
 constexpr uint32_t kOpsApart = 16;
-// So many places are remembered where a program waits for its device.
+// What is expected gives way to a pause that is long, and so much longer.
+constexpr int64_t kMuchLonger = 4;
+// So many places are remembered where a program waits for its device, for so
+// many steps.
 constexpr size_t kMostDeviceWaits = 8;
+constexpr int kDeviceWaitSteps = 64;
 
 int64_t NowNs() {
   timespec now;
@@ -87,27 +91,31 @@ void Gate::NotePause(int64_t ns, uint32_t begun) {
     if (wait.at == begun) return;
   }
   const bool expected = begun == end_at_.load();
-  if (ns < kPauseNs || pause_.expected) return;
-  if (ns <= pause_.ns && !expected) return;
+  if (ns < kPauseNs || (ns <= pause_.ns && !expected)) return;
+  if (pause_.expected && (ns < kLongPauseNs || ns < kMuchLonger * pause_.ns)) {
+    return;
+  }
   pause_ = {ns, begun, ops, expected, ending_.live()};
 }
 
 void Gate::NoteWait(uint32_t begun) {
-  device_waits_.push_back({begun, pauses_apart_});
+  device_waits_.push_back({begun, pauses_apart_, kDeviceWaitSteps});
   if (device_waits_.size() > kMostDeviceWaits) device_waits_.pop_front();
   end_at_.store(kNever);
 }
 
 void Gate::Leave() {
+  // Whoever sees that none runs sees this, too.
+  worked_ns_.store(NowNs());
   const uint64_t before = word_.fetch_sub(1);
   if (Running(before) != 1) return;
-  worked_ns_.store(NowNs(), std::memory_order_relaxed);
-  const bool all_ops = Begun(before) == end_at_.load(std::memory_order_relaxed);
-  if ((before & kClosed) == 0 && !all_ops) return;
-  const bool idle = all_ops && ending_.idle();
+  const auto all_ops_have = [&] { return Begun(before) == end_at_.load(); };
+  if ((before & kClosed) == 0 && !all_ops_have()) return;
+  const bool idle = all_ops_have() && ending_.idle();
   bool due;
   {
     absl::MutexLock lock(&mutex_);
+    const bool all_ops = all_ops_have();  // Others may have learnt meanwhile.
     if (all_ops && ends_at_pause_ && !idle) {
       NoteWait(Begun(before));
     } else if (all_ops &&
@@ -118,7 +126,7 @@ void Gate::Leave() {
     TryFinish();
     due = end_ == End::kDue;
   }
-  if (due) Finish();
+  if (due) FinishInProgram();
 }
 
 bool Gate::Waited() {
@@ -134,7 +142,16 @@ bool Gate::BetweenSteps() const {
 void Gate::StartCounting() {
   if (state_ != State::kFree) return;
   uncounted_ = true;
+  Forget();
   gating_.store(true);
+}
+
+void Gate::Forget() {
+  end_at_.store(kNever);
+  pause_ = last_pause_ = Pause();
+  pauses_apart_ = last_step_ops_ = 0;
+  ends_at_pause_ = pauses_long_ = turn_ended_ = false;
+  device_waits_.clear();
 }
 
 void Gate::SetOpen(State state) {
@@ -184,6 +201,11 @@ void Gate::Finish() {
     turn = turn_;
   }
   if (!ending_.drain(turn)) EndTurn(turn);
+}
+
+void Gate::FinishInProgram() {
+  Finish();
+  worked_ns_.store(NowNs());
 }
 
 void Gate::Drained(uint64_t turn) {
@@ -256,9 +278,9 @@ void Gate::Obey(const v1::Gate& order) {
   if (order.state() == v1::GATE_STATE_OPEN) {
     return SetOpen(step_end ? State::kTurn : State::kQuantum);
   }
-  if (!step_end || state_ == State::kClosed || BetweenSteps()) {
-    return Shut(step_end);
-  }
+  // Where ops were not counted, nobody knows.
+  const bool between = state_ != State::kFree && BetweenSteps();
+  if (!step_end || state_ == State::kClosed || between) return Shut(step_end);
   state_ = State::kClosing;
   close_ns_ = steps_known_ ? std::numeric_limits<int64_t>::max()
                            : NowNs() + kUnknownStepNs;
@@ -294,11 +316,19 @@ void Gate::LearnStep() {
   last_pause_ = pause;
   pauses_apart_ = apart;
   step_base_.store(Begun(word));
-  for (DeviceWait& wait : device_waits_) {
-    const uint32_t since = Apart(wait.at, Begun(word));
-    if (since != 0 && since <= wait.apart) {
-      wait.at = Behind(wait.at, wait.apart);
+  MoveDeviceWaits(Begun(word));
+}
+
+void Gate::MoveDeviceWaits(uint32_t begun) {
+  std::deque<DeviceWait> waits = std::exchange(device_waits_, {});
+  for (DeviceWait& wait : waits) {
+    if (--wait.steps == 0) continue;
+    const uint32_t since = Apart(wait.at, begun);
+    if (since <= kBegunMask / 2) {  // It is not to come.
+      wait.at =
+          Behind(wait.at, (since + wait.apart - 1) / wait.apart * wait.apart);
     }
+    device_waits_.push_back(wait);
   }
 }
 
@@ -309,7 +339,7 @@ void Gate::StepEnds() {
     CountStep();
     due = end_ == End::kDue;
   }
-  if (due) Finish();
+  if (due) FinishInProgram();
 }
 
 void Gate::CountStep() {
@@ -317,9 +347,6 @@ void Gate::CountStep() {
   if (state_ == State::kFree) {
     // Ops are not counted: nothing is known of this step's.
     step_base_.store(Begun(word_.load()));
-    end_at_.store(kNever);
-    pause_ = last_pause_ = Pause();
-    turn_ended_ = false;
     return;
   }
   const bool computed = Begun(word_.load()) != step_base_.load();
@@ -341,13 +368,16 @@ void Gate::Open() {
 }
 
 void Gate::NoteWork() {
+  int64_t worked = worked_ns_.load();
   const uint64_t word = word_.load();
   const int64_t now = NowNs();
-  if ((word & kClosed) != 0 || Running(word) != 0 ||
-      now - worked_ns_.load() < kPauseNs || ending_.idle()) {
+  if ((word & kClosed) != 0 || Running(word) != 0 || now - worked < kPauseNs) {
     return;
   }
-  worked_ns_.store(now);
+  const bool computes = !ending_.idle();
+  // It may have computed until now, also where it was seen to the last time.
+  if (!computed_.exchange(computes) && !computes) return;
+  worked_ns_.compare_exchange_strong(worked, now);  // An op may have run.
 }
 
 void Gate::Poll() {

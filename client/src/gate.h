@@ -90,6 +90,8 @@ class Gate {
   bool open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !closed(); }
   bool BetweenSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What was learnt of steps.
+  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetOpen(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MeasureStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -100,6 +102,8 @@ class Gate {
   void TryFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Begins the end, if it is due.
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  // In a thread of the program: it does not pause meanwhile.
+  void FinishInProgram() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndTurn(uint64_t turn) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Ends(uint64_t turn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return turn == turn_ && end_ == End::kDraining;
@@ -122,6 +126,7 @@ class Gate {
   uint32_t SinceBase(uint64_t word) const {
     return Apart(step_base_.load(), Begun(word));
   }
+  void MoveDeviceWaits(uint32_t begun) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An op comes after none ran.
   void NoteGap(uint64_t word) ABSL_LOCKS_EXCLUDED(mutex_);
   // Behind so many ops the device was idle for about so long.
@@ -158,6 +163,7 @@ class Gate {
   struct DeviceWait {
     uint32_t at;     // Ops begun.
     uint32_t apart;  // Ops until the next one.
+    int steps;       // That it is remembered for.
   };
 
   const std::string device_;
@@ -168,6 +174,7 @@ class Gate {
   std::atomic<uint64_t> word_{0};
   // When the last op ended, or the device was seen to compute.
   std::atomic<int64_t> worked_ns_{0};
+  std::atomic<bool> computed_{false};   // The device, at NoteWork's last look.
   std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
   // With so many begun and ended the turn ends. See LearnStep.
   std::atomic<uint32_t> end_at_{kNever};
@@ -190,7 +197,7 @@ class Gate {
   uint32_t pauses_apart_ ABSL_GUARDED_BY(mutex_) = 0;   // Ops; 0: not known.
   bool ends_at_pause_ ABSL_GUARDED_BY(mutex_) = false;  // end_at_ is one.
   // No pauses: where the program waits for its device, the next time. Oldest
-  // first.
+  // first. Where it once did need not be where it always does.
   std::deque<DeviceWait> device_waits_ ABSL_GUARDED_BY(mutex_);
   // That of the last two steps was about there, and long.
   bool pauses_long_ ABSL_GUARDED_BY(mutex_) = false;

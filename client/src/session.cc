@@ -25,6 +25,8 @@ constexpr absl::Duration kLastRetry = absl::Milliseconds(500);
 // How long the end of a process waits for the end of its recording.
 constexpr absl::Duration kLastWords = absl::Seconds(2);
 constexpr absl::Duration kReportPeriod = absl::Milliseconds(20);
+// Gates that others wait for are looked at so often meanwhile.
+constexpr int kGatePolls = 4;
 constexpr int kExchanges = 4;  // Of chunks, before the next report.
 // Of a device that is not tight, buffers are reported every so many periods,
 // and their last uses with every tenth of these reports.
@@ -476,10 +478,26 @@ std::vector<Device*> Session::Devices() {
   return devices;
 }
 
+bool Session::PollGatesUntilReport() {
+  const std::vector<Device*> devices = Devices();
+  const bool gating =
+      std::any_of(devices.begin(), devices.end(),
+                  [](Device* device) { return device->gate().gating(); });
+  const int polls = gating ? kGatePolls : 1;
+  for (int i = 0; i < polls; ++i) {
+    for (Device* device : devices) device->gate().Poll();
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_),
+                                kReportPeriod / polls)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void Session::Report() {
   for (int round = 0;; ++round) {
     for (Device* device : Devices()) {
-      device->gate().Poll();
       device->ReportSteps();
       for (int i = 0; i < kExchanges && device->ExchangeChunks(); ++i) {
       }
@@ -492,10 +510,7 @@ void Session::Report() {
       }
       device->SendRecording();
     }
-    absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kReportPeriod)) {
-      return;
-    }
+    if (!PollGatesUntilReport()) return;
   }
 }
 

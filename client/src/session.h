@@ -97,6 +97,8 @@ class Session : public Uplink {
   absl::StatusOr<Device*> MakeDevice(Attachment& attachment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Device*> Devices();
+  // False: the session stops.
+  bool PollGatesUntilReport();
   void Report();
 
   const Settings settings_;

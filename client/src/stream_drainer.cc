@@ -1,5 +1,6 @@
 #include "client/src/stream_drainer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,7 @@ StreamDrainer::~StreamDrainer() {
 bool StreamDrainer::Drain(uint64_t ticket) {
   if (streams_.Idle()) return false;
   absl::MutexLock lock(&mutex_);
-  asked_ = ticket;
+  asked_ = std::max(asked_, ticket);  // Others' may come late.
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   return true;
 }

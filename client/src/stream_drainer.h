@@ -26,8 +26,8 @@ class StreamDrainer {
 
   // False when nothing is on any stream: nothing happens. Otherwise the thread
   // calls `done` once what is on all streams that are known now, at least, has
-  // passed; not if another drain is asked for before this one has begun. Does
-  // not block.
+  // passed; not if one of a later ticket is asked for before this one has begun.
+  // Does not block.
   bool Drain(uint64_t ticket);
 
  private:

@@ -55,6 +55,12 @@ class GateTest : public testing::Test {
     thread.join();
   }
 
+  // The same, where there is no turn.
+  void Ops(int count) {
+    Told();
+    gate_.closed() ? OpsCome(count) : RunOps(count);
+  }
+
   // Steps whose longest time without an op is one in which the program waits.
   // From the step `learnt` on the turn ends at their pause, behind that.
   void RunStepsThatWait(bool polls, int learnt) {
@@ -127,6 +133,7 @@ class GateTest : public testing::Test {
   std::vector<size_t> told_before_end_;  // Messages, at each end of a turn.
   std::atomic<bool> quiet_{true}, idle_{true};
   Bytes live_ = MiB(16);
+  absl::Duration end_takes_;
   absl::Mutex mutex_;
   std::deque<v1::ClientMessage> sent_;
   WaitClock waits_;
@@ -139,6 +146,7 @@ class GateTest : public testing::Test {
              &waits_,
              {[](uint64_t) { return false; },
               [this] {
+                absl::SleepFor(end_takes_);
                 absl::MutexLock lock(&mutex_);
                 told_before_end_.push_back(sent_.size());
               },
@@ -294,6 +302,85 @@ TEST_F(GateTest, AProgramThatRunsAheadDoesNotPause) {
     gate_.StepEnds();
     EXPECT_EQ(Told(), "S");
   }
+}
+
+// As where another thread has just launched something.
+TEST_F(GateTest, WhereTheDeviceOnceComputedAPauseIsFoundAgain) {
+  Turn();
+  std::string ends;
+  for (int i = 0; i < 80; ++i) {
+    gate_.StepEnds();
+    Ops(2);
+    idle_ = i != 6;
+    Ops(1);
+    idle_ = true;
+    ends += gate_.closed() ? '+' : '-';
+    absl::SleepFor(absl::Milliseconds(1));
+    Ops(6);
+  }
+  EXPECT_EQ(ends.substr(0, 8), "---+++--");
+  EXPECT_EQ(ends.back(), '+');
+}
+
+// The program has less input than before.
+TEST_F(GateTest, AMuchLongerPauseTakesOver) {
+  Turn();
+  std::string ends;
+  for (int i = 0; i < 12; ++i) {
+    gate_.StepEnds();
+    Ops(3);
+    ends += gate_.closed() ? 'a' : '-';
+    absl::SleepFor(absl::Milliseconds(1));
+    Ops(4);
+    ends += gate_.closed() ? 'b' : '-';
+    if (i > 5) absl::SleepFor(absl::Milliseconds(25));
+    Ops(3);
+  }
+  EXPECT_EQ(ends.substr(6, 6), "a-a-a-");
+  EXPECT_EQ(ends.substr(18), "-b-b-b");
+}
+
+// What METS does there makes no place a pause.
+TEST_F(GateTest, WhatTheEndOfATurnTakesIsNoPause) {
+  end_takes_ = absl::Milliseconds(2);
+  Turn();
+  std::string ends;
+  for (int i = 0; i < 10; ++i) {
+    gate_.StepEnds();
+    Ops(3);
+    ends += gate_.closed() ? '+' : '-';
+    absl::SleepFor(absl::Milliseconds(1));
+    Ops(7);
+  }
+  EXPECT_EQ(ends.substr(5), "+++++");
+}
+
+TEST_F(GateTest, WhereOpsWereNotCountedNoStepIsKnownToHaveEnded) {
+  gate_.StepEnds();
+  gate_.StepEnds();
+  CloseAtStepEnd();
+  EXPECT_EQ(Told(), "");
+  RunOps(1);
+  EXPECT_EQ(Told(), "");
+  gate_.StepEnds();
+  EXPECT_EQ(Told(), "S");
+}
+
+// Ops that were not counted lie between.
+TEST_F(GateTest, WhatWasLearntIsForgottenWhereTurnsEnd) {
+  Turn();
+  for (int i = 0; i < 5; ++i) {
+    gate_.StepEnds();
+    Ops(3);
+    EXPECT_EQ(gate_.closed(), i > 2);
+    absl::SleepFor(absl::Milliseconds(1));
+    Ops(7);
+  }
+  gate_.StepEnds();
+  Free();
+  Turn();
+  RunOps(3);
+  EXPECT_FALSE(gate_.closed());
 }
 
 TEST_F(GateTest, APauseAboutThereEndsTheTurnSoon) {
