@@ -155,6 +155,7 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
   ChunkSet chunks;
   Buffer* buffer = nullptr;
   absl::Time deadline = absl::InfinitePast();  // Until it has to wait.
+  bool asked = false;
   for (;;) {
     bool found = false;
     {
@@ -176,22 +177,19 @@ absl::StatusOr<Buffer*> Device::AllocBuffer(Bytes size, uint64_t bytes,
       return buffer;
     }
     if (found) break;
-    if (tight() && FreeSpareSlabs()) continue;
+    // While metsd has some left, what is cached stays as it is, and mapped.
+    const bool scarce = tight() || asked;
+    if (scarce && FreeSpareSlabs()) continue;
     const WaitClock::Wait wait(waits_);
-    if (tight() && TakeOrAwait(size, &chunks)) break;
+    if (scarce && TakeOrAwait(size, &chunks)) break;
     if (deadline == absl::InfinitePast()) {
       deadline = SteadyNow() + patience;
     }
-    // Empty slabs give way before it waits.
-    const bool may_wait = !HasSpareSlabs();
     const absl::StatusOr<bool> acquired = AcquireOne(
-        size, may_wait ? deadline : absl::InfinitePast(), op, &chunks);
-    if (!acquired.ok()) {
-      if (may_wait) return acquired.status();
-      FreeSpareSlabs();
-    } else if (*acquired) {
-      break;
-    }
+        size, scarce ? deadline : absl::InfinitePast(), asked, op, &chunks);
+    if (!acquired.ok() && scarce) return acquired.status();
+    if (acquired.ok() && *acquired) break;
+    asked = true;
   }
   METS_ASSIGN_OR_RETURN(buffer, MapNew(TotalSize(chunks), chunks));
   PassTo(stream, buffer);
@@ -228,8 +226,8 @@ bool Device::TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks) {
   return false;
 }
 
-absl::StatusOr<bool> Device::AcquireOne(Bytes size, absl::Time deadline, Op* op,
-                                        ChunkSet* chunks) {
+absl::StatusOr<bool> Device::AcquireOne(Bytes size, absl::Time deadline,
+                                        bool asked, Op* op, ChunkSet* chunks) {
   const auto take = [op, chunks](Grant grant) {
     if (grant.overdraft && op != nullptr) op->AddToken(grant.generation);
     *chunks = std::move(grant.ranges[0]);
@@ -240,7 +238,7 @@ absl::StatusOr<bool> Device::AcquireOne(Bytes size, absl::Time deadline, Op* op,
                           uplink_.Acquire(*this, {size}, deadline, {}));
     return take(std::move(grant));
   }
-  if (op->tokens == 0) {
+  if (op->tokens == 0 && !asked) {
     absl::StatusOr<Grant> now =
         uplink_.Acquire(*this, {size}, absl::InfinitePast(), {});
     if (now.ok()) return take(*std::move(now));

@@ -300,9 +300,10 @@ class Device {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeReservedChunks(Bytes size, Op* op, ChunkSet* chunks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // False: the op has a reservation for it now.
-  absl::StatusOr<bool> AcquireOne(Bytes size, absl::Time deadline, Op* op,
-                                  ChunkSet* chunks);
+  // `asked`: in vain, without waiting. False: the op has a reservation for it
+  // now.
+  absl::StatusOr<bool> AcquireOne(Bytes size, absl::Time deadline, bool asked,
+                                  Op* op, ChunkSet* chunks);
   // As the program wants it; held where its ops are not seen.
   Mobility Allowed(Mobility mobility) const {
     return options_.gated && mobility == Mobility::kMovable ? Mobility::kHeld
@@ -317,9 +318,8 @@ class Device {
   // Frees a slab that could move and in which nothing is allocated; false when
   // the buffer is something else.
   bool FreeEmptySlab(uint64_t buffer_id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Slabs that stay although they are empty, while memory is not short.
-  bool HasSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
-  // False when there was none.
+  // Slabs that stay although they are empty, while memory is not short. False
+  // when there was none.
   bool FreeSpareSlabs() ABSL_LOCKS_EXCLUDED(mutex_);
   // REQUIRES: the buffer is an empty slab. Its buffer is to be freed then.
   void RemoveSlab(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -118,11 +118,6 @@ bool Device::FreeEmptySlab(uint64_t buffer_id) {
   return true;
 }
 
-bool Device::HasSpareSlabs() {
-  absl::MutexLock lock(&mutex_);
-  return slabs_.HasSpares();
-}
-
 bool Device::FreeSpareSlabs() {
   std::vector<Buffer*> spares;
   {

@@ -145,7 +145,6 @@ class SlabSet {
   bool KeepAsSpare(Slab* slab);
   // Those that stay; they may be removed where memory is short.
   std::vector<Slab*> Spares() const;
-  bool HasSpares() const { return !Spares().empty(); }
 
  private:
   using Kind = Slab::Kind;

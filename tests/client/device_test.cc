@@ -398,6 +398,22 @@ TEST_F(DeviceTest, ATightDeviceRebuildsRangesFromTheCache) {
   c[MiB(4).count() - 1] = 1;
 }
 
+// Before it waits for memory, or while nothing had been tight so far.
+TEST_F(DeviceTest, WhereMetsdHasNoneLeftRangesAreRebuiltFromTheCache) {
+  char* used = Alloc(MiB(4));
+  std::vector<char*> cached;
+  for (int i = 0; i < 15; ++i) cached.push_back(Alloc(MiB(4)));
+  for (char* range : cached) device_->Free(range);
+  ASSERT_EQ(uplink_.used(), MiB(64));
+  char* c = Alloc(MiB(12));
+  c[MiB(12).count() - 1] = 1;
+  Op* op = Read(used);
+  c = Alloc(MiB(20));
+  c[MiB(20).count() - 1] = 1;
+  End(op);
+  EXPECT_EQ(uplink_.tokens_taken(), 0);
+}
+
 TEST_F(DeviceTest, ReservedMemoryIsTheOps) {
   device_->SetLimits(Bytes(), true);
   const uint64_t size = MiB(32).count();

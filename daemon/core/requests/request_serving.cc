@@ -213,8 +213,9 @@ void RequestServer::MakeRoom(size_t index, Request& request,
   Bytes need =
       layout.missing - retirement_.Coming(index) - state_.orders.Coming(index);
   if (need > Bytes()) {
-    need -= reclaimer_.Reclaim(
-        {index, need, session.job, nullptr, &request.tried}, !request.no_wait);
+    ReclaimGoal goal{index, need, session.job, nullptr, &request.tried};
+    if (request.no_wait) goal.asker = session.id;
+    need -= reclaimer_.Reclaim(goal, !request.no_wait);
   }
   request.hopeful = need <= Bytes();
 }

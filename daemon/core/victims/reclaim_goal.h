@@ -16,6 +16,9 @@ struct ReclaimGoal {
   // Gets what is ordered, unless null.
   Tried* tried = nullptr;
   bool commanded = false;  // By an operator.
+  // None: from every session. It looks in its own cache by itself, where it
+  // need not wait for its device.
+  SessionId asker = SessionId();
 };
 
 // What the guarantee of `job` keeps while it is active. What has been ordered

@@ -54,7 +54,7 @@ Bytes Reclaimer::Trim(const ReclaimGoal& goal) {
   for (SessionId id : state_.devices[goal.device].cachers) {
     Session& session = *state_.sessions.Find(id);
     const Holding& holding = session.holdings[goal.device];
-    if (!session.serves() || holding.cached.is_zero() ||
+    if (!session.serves() || id == goal.asker || holding.cached.is_zero() ||
         holding.trim_from > state_.now ||
         (goal.only != nullptr && session.job != goal.only) ||
         state_.orders.FindKind(id, OrderKind::kTrim, goal.device)) {

@@ -88,6 +88,24 @@ TEST_F(WaitingTest, ARequestWithoutWaitGetsCachedMemory) {
   EXPECT_EQ(a.trims, 1);
 }
 
+// It has looked there. To give it back, it would have to wait for its device.
+TEST_F(WaitingTest, ARequestWithoutWaitGetsNothingThatItsProcessCaches) {
+  FakeSession& a = cluster_.Open("a");
+  const BufferId buffer = cluster_.Alloc(a, MiB(64));
+  cluster_.Pump();
+  cluster_.Free(a, buffer, /*cache=*/true);
+  cluster_.Report(a);
+  cluster_.Pump();
+  cluster_.Alloc(a, MiB(16), absl::ZeroDuration());
+  cluster_.Pump();
+  EXPECT_EQ(a.denials.size(), 1u);
+  EXPECT_EQ(a.trims, 0);
+  cluster_.Alloc(a, MiB(16));
+  cluster_.Pump();
+  EXPECT_EQ(a.buffers.size(), 1u);
+  EXPECT_EQ(a.trims, 1);
+}
+
 TEST_F(WaitingTest, ADeadlinePassesWithATextThatNamesTheHolders) {
   FakeSession& a = cluster_.Open("bert");
   FakeSession& b = cluster_.Open("gpt");
