@@ -269,9 +269,7 @@ void Gate::Obey(const v1::Gate& order) {
   if (end_ == End::kTold) end_ = End::kNotYet;  // It is told again.
   const bool step_end = order.moment() == v1::GATE_MOMENT_STEP_END;
   if (order.state() == v1::GATE_STATE_OPEN && order.idle_ms() == 0) {
-    SetOpen(State::kFree);
-    gating_.store(false);
-    return;
+    return SetFree();
   }
   StartCounting();
   idle_ns_ = int64_t{order.idle_ms()} * 1'000'000;
@@ -363,6 +361,15 @@ void Gate::CountStep() {
 
 void Gate::Open() {
   absl::MutexLock lock(&mutex_);
+  SetFree();
+}
+
+void Gate::Revoke(const v1::Gate& order) {
+  absl::MutexLock lock(&mutex_);
+  if (epoch_ == order.epoch() && order_ == order.order_id()) SetFree();
+}
+
+void Gate::SetFree() {
   SetOpen(State::kFree);
   gating_.store(false);
 }

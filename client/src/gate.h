@@ -79,6 +79,8 @@ class Gate {
   void StepEnds();
   // The stream has broken: everybody may go on.
   void Open();
+  // It had broken before Follow was called with this order.
+  void Revoke(const v1::Gate& order);
   // To be called every few milliseconds: closes what time closes.
   void Poll();
   // The drain of this turn is over.
@@ -94,6 +96,7 @@ class Gate {
   void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetOpen(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MeasureStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What keeps the turn from ending, beyond its ops.
   enum class End { kNotYet, kDue, kDraining, kTold };

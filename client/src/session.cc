@@ -384,14 +384,17 @@ void Session::OnGate(const v1::Gate& gate) {
 }
 
 absl::StatusOr<Device*> Session::OpenDevice(std::string id, bool ops_seen) {
-  std::optional<v1::Gate> gate;
+  FirstGate gate;
   absl::StatusOr<Device*> device = Attach(std::move(id), ops_seen, &gate);
-  if (device.ok() && gate.has_value()) (*device)->FollowGate(*gate);
+  if (!device.ok() || !gate.order.has_value()) return device;
+  (*device)->FollowGate(*gate.order);
+  // Where the stream has broken meanwhile, the gate was opened before.
+  if (generation_ != gate.generation) (*device)->gate().Revoke(*gate.order);
   return device;
 }
 
 absl::StatusOr<Device*> Session::Attach(std::string id, bool ops_seen,
-                                        std::optional<v1::Gate>* gate) {
+                                        FirstGate* gate) {
   absl::MutexLock lock(&mutex_);
   if (!ended_.ok()) return ended_;
   const auto& known = welcome_.devices();
@@ -422,7 +425,9 @@ absl::StatusOr<Device*> Session::Attach(std::string id, bool ops_seen,
   if (!attachment.answered) {
     return absl::UnavailableError("metsd did not attach the device in time");
   }
-  *gate = std::exchange(attachment.gate, std::nullopt);
+  if (connection_ != nullptr) gate->order = attachment.gate;
+  gate->generation = generation_;
+  attachment.gate.reset();
   return MakeDevice(attachment);
 }
 

@@ -92,8 +92,13 @@ class Session : public Uplink {
   void OnGate(const v1::Gate& gate);
   void OnDescriptors(ipc::Fds fds);
   void OnBroken();
+  // What the daemon said of a gate before there was a device.
+  struct FirstGate {
+    std::optional<v1::Gate> order;
+    uint64_t generation = 0;  // Of the stream that it came by.
+  };
   absl::StatusOr<Device*> Attach(std::string id, bool ops_seen,
-                                 std::optional<v1::Gate>* gate);
+                                 FirstGate* gate);
   absl::StatusOr<Device*> MakeDevice(Attachment& attachment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Device*> Devices();
