@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -16,24 +15,8 @@ namespace {
 constexpr int64_t kUnknownStepNs = 100'000'000;
 // After so many steps all that a process uses has come back.
 constexpr int kSettledSteps = 2;
-// A shorter time without an op is no pause: threads may take so long to meet.
-constexpr int64_t kPauseNs = 200'000;
-// Input work. It is worth a turn also where it is not seen behind exactly the
-// same ops...
-constexpr int64_t kLongPauseNs = 20'000'000;
-// ...and after this, where it is expected, it has begun.
+// After this a long pause, where it is expected, has begun.
 constexpr int64_t kPauseBegunNs = 1'000'000;
-// More than at the step's end may live at a pause: so large a part of that.
-constexpr int64_t kMoreLive = 16;
-// Long pauses of two steps are the same one, of which so small a part of the
-// step's ops lies between.
-constexpr uint32_t kOpsApart = 16;
-// What is expected gives way to a pause that is long, and so much longer.
-constexpr int64_t kMuchLonger = 4;
-// So many places are remembered where a program waits for its device, for so
-// many steps.
-constexpr size_t kMostDeviceWaits = 8;
-constexpr int kDeviceWaitSteps = 64;
 
 int64_t NowNs() {
   timespec now;
@@ -79,29 +62,15 @@ void Gate::Enter() {
 
 void Gate::NoteGap(uint64_t word) {
   const int64_t ns = NowNs() - worked_ns_.load(std::memory_order_relaxed);
-  if (ns < kPauseNs || !ending_.idle()) return;
+  if (ns < StepPauses::kShortestNs || !ending_.idle()) return;
   absl::MutexLock lock(&mutex_);
   // Not what it took to wake who waited for the turn.
   if (Begun(word) != resumed_at_) NotePause(ns, Begun(word));
 }
 
 void Gate::NotePause(int64_t ns, uint32_t begun) {
-  const uint32_t ops = Apart(step_base_.load(), begun);
-  for (const DeviceWait& wait : device_waits_) {
-    if (wait.at == begun) return;
-  }
-  const bool expected = begun == end_at_.load();
-  if (ns < kPauseNs || (ns <= pause_.ns && !expected)) return;
-  if (pause_.expected && (ns < kLongPauseNs || ns < kMuchLonger * pause_.ns)) {
-    return;
-  }
-  pause_ = {ns, begun, ops, expected, ending_.live()};
-}
-
-void Gate::NoteWait(uint32_t begun) {
-  device_waits_.push_back({begun, pauses_apart_, kDeviceWaitSteps});
-  if (device_waits_.size() > kMostDeviceWaits) device_waits_.pop_front();
-  end_at_.store(kNever);
+  pauses_.Note(ns, begun, OpsApart(step_base_.load(), begun),
+               /*expected=*/begun == end_at_.load(), ending_.live);
 }
 
 void Gate::Leave() {
@@ -116,8 +85,9 @@ void Gate::Leave() {
   {
     absl::MutexLock lock(&mutex_);
     const bool all_ops = all_ops_have();  // Others may have learnt meanwhile.
-    if (all_ops && ends_at_pause_ && !idle) {
-      NoteWait(Begun(before));
+    if (all_ops && pauses_.ends_at_pause() && !idle) {
+      pauses_.NoteWait(Begun(before));
+      end_at_.store(StepPauses::kNever);
     } else if (all_ops &&
                (state_ == State::kTurn || state_ == State::kClosing)) {
       turn_ended_ |= state_ == State::kTurn;
@@ -142,16 +112,11 @@ bool Gate::BetweenSteps() const {
 void Gate::StartCounting() {
   if (state_ != State::kFree) return;
   uncounted_ = true;
-  Forget();
+  // Ops that were not counted lie behind what was learnt.
+  pauses_ = StepPauses();
+  end_at_.store(StepPauses::kNever);
+  turn_ended_ = false;
   gating_.store(true);
-}
-
-void Gate::Forget() {
-  end_at_.store(kNever);
-  pause_ = last_pause_ = Pause();
-  pauses_apart_ = last_step_ops_ = 0;
-  ends_at_pause_ = pauses_long_ = turn_ended_ = false;
-  device_waits_.clear();
 }
 
 void Gate::SetOpen(State state) {
@@ -163,7 +128,7 @@ void Gate::SetOpen(State state) {
   worked_ns_.store(opened_ns_);
   waited_before_ = waits_.waited();
   steps_ended_ = 0;
-  resumed_at_ = waiters_ > 0 ? Begun(word_.load()) : kNever;
+  resumed_at_ = waiters_ > 0 ? Begun(word_.load()) : StepPauses::kNever;
   close_ns_ = steps_known_ ? std::numeric_limits<int64_t>::max()
                            : opened_ns_ + kUnknownStepNs;
   word_.fetch_and(~kClosed);
@@ -284,50 +249,12 @@ void Gate::Obey(const v1::Gate& order) {
                            : NowNs() + kUnknownStepNs;
 }
 
-bool Gate::PausesLong(uint32_t ops) const {
-  const int64_t apart = int64_t{ops} - last_pause_.ops;
-  return last_pause_.ns >= kLongPauseNs &&
-         std::abs(apart) <= last_step_ops_ / kOpsApart + 1;
-}
-
 void Gate::LearnStep() {
   const uint64_t word = word_.load();
   const uint32_t ops = SinceBase(word);
   if (ops == 0) return;
-  const Bytes live = ending_.live();
-  Pause pause = std::exchange(pause_, Pause());
-  // Where a step begins one has ended anyway.
-  if (pause.ops == 0 || (pause.live - live) * kMoreLive > live) pause = Pause();
-  const uint32_t apart = pause.ns != 0 && last_pause_.ns != 0
-                             ? Apart(last_pause_.begun, pause.begun)
-                             : 0;
-  pauses_long_ = pause.ns >= kLongPauseNs && PausesLong(pause.ops);
-  ends_at_pause_ = apart != 0 && apart == pauses_apart_;
-  if (ends_at_pause_) {
-    end_at_.store(Behind(pause.begun, apart));
-  } else if (!pauses_long_ && ops == last_step_ops_) {
-    end_at_.store(Behind(Begun(word), ops));
-  } else {
-    end_at_.store(kNever);
-  }
-  last_step_ops_ = ops;
-  last_pause_ = pause;
-  pauses_apart_ = apart;
+  end_at_.store(pauses_.EndStep(Begun(word), ops, ending_.live()));
   step_base_.store(Begun(word));
-  MoveDeviceWaits(Begun(word));
-}
-
-void Gate::MoveDeviceWaits(uint32_t begun) {
-  std::deque<DeviceWait> waits = std::exchange(device_waits_, {});
-  for (DeviceWait& wait : waits) {
-    if (--wait.steps == 0) continue;
-    const uint32_t since = Apart(wait.at, begun);
-    if (since <= kBegunMask / 2) {  // It is not to come.
-      wait.at =
-          Behind(wait.at, (since + wait.apart - 1) / wait.apart * wait.apart);
-    }
-    device_waits_.push_back(wait);
-  }
 }
 
 void Gate::StepEnds() {
@@ -378,7 +305,8 @@ void Gate::NoteWork() {
   int64_t worked = worked_ns_.load();
   const uint64_t word = word_.load();
   const int64_t now = NowNs();
-  if ((word & kClosed) != 0 || Running(word) != 0 || now - worked < kPauseNs) {
+  if ((word & kClosed) != 0 || Running(word) != 0 ||
+      now - worked < StepPauses::kShortestNs) {
     return;
   }
   const bool computes = !ending_.idle();
@@ -406,8 +334,9 @@ void Gate::CloseInTime() {
   const bool late = state_ != State::kQuantum && now >= close_ns_;
   const uint64_t word = word_.load();
   // Expected, and not exactly where Leave would have seen it.
-  const bool pauses = state_ == State::kTurn && pauses_long_ && !turn_ended_ &&
-                      end_at_.load() == kNever && PausesLong(SinceBase(word));
+  const bool pauses = state_ == State::kTurn && pauses_.last_long() &&
+                      !turn_ended_ && end_at_.load() == StepPauses::kNever &&
+                      pauses_.PausesLong(SinceBase(word));
   const bool idle = state_ != State::kClosing && Running(word) == 0 &&
                     now - worked_ns_.load() >=
                         (pauses ? std::min(idle_ns_, kPauseBegunNs) : idle_ns_);

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/src/step_pauses.h"
 #include "client/src/wait_clock.h"
 #include "common/base/bytes.h"
 #include "mets/v1/session.pb.h"
@@ -92,8 +92,6 @@ class Gate {
   bool open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !closed(); }
   bool BetweenSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What was learnt of steps.
-  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shut(bool step_end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetOpen(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,55 +117,23 @@ class Gate {
   // The device computes what ops have left.
   void NoteWork() ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseInTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Where a program pauses behind exactly the same ops in three steps, and
-  // hardly more lives there than at the step's end, a turn ends there; else,
-  // once two steps had the same number of ops, behind the last one.
   void LearnStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // So many ops of the step have begun, more or less, that the program makes
-  // its long pause.
-  bool PausesLong(uint32_t ops) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint32_t SinceBase(uint64_t word) const {
-    return Apart(step_base_.load(), Begun(word));
+    return OpsApart(step_base_.load(), Begun(word));
   }
-  void MoveDeviceWaits(uint32_t begun) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An op comes after none ran.
   void NoteGap(uint64_t word) ABSL_LOCKS_EXCLUDED(mutex_);
   // Behind so many ops the device was idle for about so long.
   void NotePause(int64_t ns, uint32_t begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Where the turn should end, behind so many ops, the device still computes:
-  // the program waits for it there, and then goes on.
-  void NoteWait(uint32_t begun) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // word_: the gate is closed; ops begun (modulo 2^31); ops that run.
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
   static constexpr uint64_t kBegun = uint64_t{1} << 32;
-  static constexpr uint32_t kBegunMask = 0x7fffffff;
   static uint32_t Running(uint64_t word) { return static_cast<uint32_t>(word); }
   static uint32_t Begun(uint64_t word) {
-    return static_cast<uint32_t>(word >> 32) & kBegunMask;
+    return static_cast<uint32_t>(word >> 32) & kOpCountMask;
   }
-  static uint32_t Behind(uint32_t begun, uint32_t ops) {
-    return (begun + ops) & kBegunMask;
-  }
-  static uint32_t Apart(uint32_t from, uint32_t to) {
-    return (to - from) & kBegunMask;
-  }
-
-  static constexpr uint32_t kNever = ~uint32_t{0};  // No such count.
-
-  struct Pause {
-    int64_t ns = 0;      // 0: there is none.
-    uint32_t begun = 0;  // Ops, as in word_...
-    uint32_t ops = 0;    // ...and of the step.
-    bool expected = false;
-    Bytes live;
-  };
-  struct DeviceWait {
-    uint32_t at;     // Ops begun.
-    uint32_t apart;  // Ops until the next one.
-    int steps;       // That it is remembered for.
-  };
 
   const std::string device_;
   const Send send_;
@@ -179,8 +145,8 @@ class Gate {
   std::atomic<int64_t> worked_ns_{0};
   std::atomic<bool> computed_{false};   // The device, at NoteWork's last look.
   std::atomic<uint32_t> step_base_{0};  // Ops begun when the step began.
-  // With so many begun and ended the turn ends. See LearnStep.
-  std::atomic<uint32_t> end_at_{kNever};
+  // With so many begun and ended the turn ends.
+  std::atomic<uint32_t> end_at_{StepPauses::kNever};
 
   WaitClock& waits_;
   absl::Mutex mutex_;
@@ -194,18 +160,9 @@ class Gate {
   bool told_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool step_end_ ABSL_GUARDED_BY(mutex_) = false;
   bool steps_known_ ABSL_GUARDED_BY(mutex_) = false;
-  uint32_t last_step_ops_ ABSL_GUARDED_BY(mutex_) = 0;
-  Pause pause_ ABSL_GUARDED_BY(mutex_);       // The step's longest...
-  Pause last_pause_ ABSL_GUARDED_BY(mutex_);  // ...and the last step's.
-  uint32_t pauses_apart_ ABSL_GUARDED_BY(mutex_) = 0;   // Ops; 0: not known.
-  bool ends_at_pause_ ABSL_GUARDED_BY(mutex_) = false;  // end_at_ is one.
-  // No pauses: where the program waits for its device, the next time. Oldest
-  // first. Where it once did need not be where it always does.
-  std::deque<DeviceWait> device_waits_ ABSL_GUARDED_BY(mutex_);
-  // That of the last two steps was about there, and long.
-  bool pauses_long_ ABSL_GUARDED_BY(mutex_) = false;
+  StepPauses pauses_ ABSL_GUARDED_BY(mutex_);
   // Ops begun when the gate opened and ops waited.
-  uint32_t resumed_at_ ABSL_GUARDED_BY(mutex_) = kNever;
+  uint32_t resumed_at_ ABSL_GUARDED_BY(mutex_) = StepPauses::kNever;
   // A turn has ended by itself in this step.
   bool turn_ended_ ABSL_GUARDED_BY(mutex_) = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
