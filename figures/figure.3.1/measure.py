@@ -52,7 +52,7 @@ def without_mets(build, models):
         return serial, roomy, [training.result() for training in trainings]
 
 
-def together(trainings, failure=live.OutOfMemory):
+def together(trainings, failure):
     """The seconds of each run at once, and the results; none where one fails."""
     try:
         with live.standing(*trainings):
@@ -63,16 +63,17 @@ def together(trainings, failure=live.OutOfMemory):
 
 
 def with_mets(build, models, parts, split):
+    # Some of TensorFlow's ops crash where their memory does not suffice.
+    failure = live.Failed if split else live.OutOfMemory
     with live.Metsd(build, sum(parts)) as metsd:
         return together([
             metsd.train(model, f"{model}-{i}", *TOGETHER.options,
                         options=["--limit", part, *live.SHORT_WAIT] if split
                         else [])
-            for i, (model, part) in enumerate(zip(models, parts))])
+            for i, (model, part) in enumerate(zip(models, parts))], failure)
 
 
 def naive(build, models, parts):
-    # Some of its ops crash where their memory does not suffice.
     return together([
         live.stock(build, model, *TOGETHER.options, "--memory", part)
         for model, part in zip(models, parts)], live.Failed)
