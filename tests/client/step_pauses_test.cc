@@ -92,6 +92,14 @@ TEST_F(StepPausesTest, WhereTheProgramWaitsForItsDeviceNoTurnEnds) {
   EXPECT_EQ(Steps(40, 10, gaps), 7u);
 }
 
+// As where another thread has just launched something.
+TEST_F(StepPausesTest, WhereTheDeviceOnceComputedAPauseIsFoundAgain) {
+  EXPECT_EQ(Steps(5, 10, {{4, kMs}}), 4u);
+  Step(10, {{4, kMs, /*device=*/true}});
+  EXPECT_EQ(Steps(20, 10, {{4, kMs}}), 10u);
+  EXPECT_EQ(Steps(60, 10, {{4, kMs}}), 4u);
+}
+
 // A step of another length moves the places of all that is to come.
 TEST_F(StepPausesTest, AStepOfOtherLengthDoesNotBanAPauseForEver) {
   const std::vector<Gap> gaps = {{8, 8 * kMs, /*device=*/true}, {4, kMs}};
