@@ -37,7 +37,7 @@ class StepPauses {
   void Note(int64_t ns, uint32_t begun, uint32_t ops, bool expected,
             absl::FunctionRef<Bytes()> live);
   // Where the turn should end the device still computes: the program waits for
-  // it there, and then goes on.
+  // it there, and then goes on. REQUIRES: ends_at_pause().
   void NoteWait(uint32_t begun);
   // Returns where the next turn should end; kNever: that is not known.
   uint32_t EndStep(uint32_t begun, uint32_t ops, Bytes live);

@@ -11,6 +11,15 @@ using ::testing::HasSubstr;
 // A device of 64 MiB without swap space: nothing can be evicted.
 class WaitingTest : public ::testing::Test {
  protected:
+  // The session has all memory, and uses none of it.
+  void CacheAll(FakeSession& session) {
+    const BufferId buffer = cluster_.Alloc(session, MiB(64));
+    cluster_.Pump();
+    cluster_.Free(session, buffer, /*cache=*/true);
+    cluster_.Report(session);
+    cluster_.Pump();
+  }
+
   FakeCluster cluster_{FakeCluster::Config(MiB(64), Bytes())};
 };
 
@@ -76,11 +85,7 @@ TEST_F(WaitingTest, ARequestWithoutWaitIsDeniedAtOnceWhenMemoryIsInUse) {
 TEST_F(WaitingTest, ARequestWithoutWaitGetsCachedMemory) {
   FakeSession& a = cluster_.Open("a");
   FakeSession& b = cluster_.Open("b");
-  const BufferId buffer = cluster_.Alloc(a, MiB(64));
-  cluster_.Pump();
-  cluster_.Free(a, buffer, /*cache=*/true);
-  cluster_.Report(a);
-  cluster_.Pump();
+  CacheAll(a);
   EXPECT_EQ(cluster_.device().cached, MiB(64));
   cluster_.Alloc(b, MiB(16), absl::ZeroDuration());
   cluster_.Pump();
@@ -91,11 +96,7 @@ TEST_F(WaitingTest, ARequestWithoutWaitGetsCachedMemory) {
 // It has looked there. To give it back, it would have to wait for its device.
 TEST_F(WaitingTest, ARequestWithoutWaitGetsNothingThatItsProcessCaches) {
   FakeSession& a = cluster_.Open("a");
-  const BufferId buffer = cluster_.Alloc(a, MiB(64));
-  cluster_.Pump();
-  cluster_.Free(a, buffer, /*cache=*/true);
-  cluster_.Report(a);
-  cluster_.Pump();
+  CacheAll(a);
   cluster_.Alloc(a, MiB(16), absl::ZeroDuration());
   cluster_.Pump();
   EXPECT_EQ(a.denials.size(), 1u);

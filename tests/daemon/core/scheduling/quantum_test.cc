@@ -207,6 +207,16 @@ class QuantaTest : public ::testing::Test {
     Advance();
   }
 
+  // Session 3 gets the device, with 500 MiB to bring back.
+  void HandToThird() {
+    swapped_ = MiB(500);
+    turns_.Update(now_, Facts());
+    Want(3);
+    End(1);
+    End(2);
+    ASSERT_TRUE(told_[3].open);
+  }
+
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
   Bytes swapped_;  // Of job "b".
   TurnScheduler turns_;
@@ -215,23 +225,13 @@ class QuantaTest : public ::testing::Test {
 
 TEST_F(QuantaTest, AQuantumMayBeIdleForAsLongAsHandingItOverAndBackTakes) {
   EXPECT_EQ(told_[1].idle, absl::Milliseconds(50));
-  swapped_ = MiB(500);
-  turns_.Update(now_, Facts());
-  Want(3);
-  End(1);
-  End(2);
-  ASSERT_TRUE(told_[3].open);
+  HandToThird();
   EXPECT_EQ(told_[3].idle, absl::Milliseconds(100));
 }
 
 // As the first one does, in which a program compiles what it runs.
 TEST_F(QuantaTest, AQuantumIsNotIdleForWhatOnceCostMoreThanItsCopies) {
-  swapped_ = MiB(500);
-  turns_.Update(now_, Facts());
-  Want(3);
-  End(1);
-  End(2);
-  ASSERT_TRUE(told_[3].open);
+  HandToThird();
   Want(1);
   now_ += absl::Seconds(2);
   turns_.Update(now_, Facts());
@@ -249,12 +249,7 @@ TEST_F(QuantaTest, AQuantumIsNotIdleForWhatOnceCostMoreThanItsCopies) {
 }
 
 TEST_F(QuantaTest, AQuantumEndsWithTheStepOnceTurnsWillDo) {
-  swapped_ = MiB(500);
-  turns_.Update(now_, Facts());
-  Want(3);
-  End(1);
-  End(2);
-  ASSERT_TRUE(told_[3].open);
+  HandToThird();
   for (uint64_t id : {1, 2, 3}) {
     turns_.OnNeed({SessionId(id), "host0", MiB(id == 3 ? 900 : 450), MiB(15),
                    absl::Milliseconds(100)});
