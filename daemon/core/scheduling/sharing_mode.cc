@@ -21,7 +21,7 @@ constexpr absl::Duration kTryAgain = absl::Minutes(2);
 // to know its step; not for ever, because some programs have none.
 constexpr absl::Duration kNewFor = absl::Minutes(5);
 
-// To go back, needs must be smaller than what they were to come here.
+// To go back to it, needs must be smaller than what they were to leave a mode.
 Bytes Part(Bytes pool, int percent) {
   return Bytes(pool.count() / 100 * percent);
 }
@@ -159,11 +159,9 @@ SharingMode TurnScheduler::WantedMode(size_t index, int active) const {
   }
   // Where only one computes, its quantum ends when another comes.
   if (fixed() || active < 2) return SharingMode::kQuanta;
-  const bool quanta = device.mode == SharingMode::kQuanta;
-  return Persistent(index) + largest <=
-                 (quanta ? Part(device.pool, 97) : device.pool)
-             ? SharingMode::kTurns
-             : SharingMode::kQuanta;
+  const Bytes room = device.outgrown ? Part(device.pool, 97) : device.pool;
+  return Persistent(index) + largest <= room ? SharingMode::kTurns
+                                             : SharingMode::kQuanta;
 }
 
 void TurnScheduler::ChooseMode(size_t index) {
@@ -184,6 +182,8 @@ void TurnScheduler::ChangeMode(size_t index, SharingMode mode) {
   const SharingMode before = device.mode;
   device.mode = mode;
   device.mode_since = now_;
+  device.outgrown =
+      before == SharingMode::kTurns && mode == SharingMode::kQuanta;
   device.thrashed = mode != SharingMode::kFree &&
                     (before == SharingMode::kFree ? device.thrash.thrashing()
                                                   : device.thrashed);

@@ -164,6 +164,7 @@ class TurnScheduler {
     absl::Time mode_since = absl::InfinitePast();
     bool several_classes = false;  // Of those that are active.
     bool thrashed = false;         // What took the device out of kFree.
+    bool outgrown = false;         // Quanta came because turns did not fit.
     double virtual_time = 0;
     int64_t turns = 0;
     int64_t quanta = 0;

@@ -63,6 +63,25 @@ TEST(SharingModeTest, ModesFollowTheNeeds) {
   EXPECT_EQ(jobs.turns().mode(0), SharingMode::kFree);
 }
 
+// Steps that become known while jobs have quanta, because they had thrashed.
+TEST(SharingModeTest, TurnsThatJustFitComeAfterQuantaThatOthersHadNotOutgrown) {
+  FakeJobs jobs(SmallDevice());
+  FakeJobs::Job& a = AddUnknown(&jobs, "a");
+  FakeJobs::Job& b = AddUnknown(&jobs, "b");
+  for (int i = 0; i < 10; ++i) {
+    jobs.moved["a"] += MiB(1000);
+    jobs.moved["b"] += MiB(1000);
+    jobs.Run(absl::Milliseconds(500));
+  }
+  ASSERT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+  for (const FakeJobs::Job* job : {&a, &b}) {
+    jobs.turns().OnNeed({job->session, "host0", MiB(950), MiB(30),
+                         absl::Milliseconds(100)});  // 30 + 30 + 920.
+  }
+  jobs.Run(absl::Seconds(2));
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
+}
+
 TEST(SharingModeTest, AJobThatIsAloneIsFreeAgain) {
   FakeJobs jobs(SmallDevice());
   FakeJobs::Job& a = jobs.Add(Spec("a", 950, 30));
@@ -192,7 +211,7 @@ TEST(SharingModeTest, JobsThatGrowDoNotComputeAtOnceAnyMore) {
   jobs.turns().OnNeed(
       {a.session, "host0", MiB(930), MiB(800), absl::Milliseconds(100)});
   jobs.Run(absl::Seconds(3));
-  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kQuanta);
+  EXPECT_EQ(jobs.turns().mode(0), SharingMode::kTurns);
   EXPECT_EQ(jobs.TakeMostComputing(), 2u);
   b.spec.peak = MiB(500);
   jobs.Run(absl::Seconds(3));
