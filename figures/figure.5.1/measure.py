@@ -1,25 +1,23 @@
-"""Records models of the zoo on the CPU in several ways, compares their operators
-with mets-opspeedup; writes data/WAY.csv and data/WAY.md.
+"""Records models of the zoo on the CPU in several ways; writes
+data/cpu/MODEL-WAY.xplane.pb.xz, of which tables.py compares the operators.
 
     measure.py BUILD
 
-What each way is compared with is a training without METS, with oneDNN and a
-thread a core: with METS on a device where all fits (mets), with one thread
-(one_thread), without oneDNN (no_onednn).
+The ways: without METS, with oneDNN and a thread a core (stock); with METS on a
+device where all fits (mets); with one thread (one_thread); without oneDNN
+(no_onednn).
 """
 
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 import common
 import live
-from recorded import FIRST, LAST, MODELS
+from recorded import FIRST, LAST, MODELS, pack
 
 HERE = pathlib.Path(__file__).resolve().parent
-WAYS = ["mets", "one_thread", "no_onednn"]
+WAYS = ["stock", "mets", "one_thread", "no_onednn"]
 PHASES = live.Phases(FIRST - 1, LAST - FIRST + 1)
 
 
@@ -51,23 +49,16 @@ def record(build, model, profiles):
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    models = {way: [] for way in WAYS}
+    kept = HERE / "data/cpu"
+    kept.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for model in MODELS:
-            profiles = {way: f"{folder}/{model}-{way}"
-                        for way in ("stock", *WAYS)}
+            profiles = {way: pathlib.Path(folder, f"{model}-{way}")
+                        for way in WAYS}
             record(build, model, profiles)
-            for way in WAYS:
-                models[way] += ["--model", model, profiles["stock"],
-                                profiles[way]]
+            for way, profile in profiles.items():
+                pack(profile, kept / f"{model}-{way}.xplane.pb.xz")
             print(f"recorded {model}", flush=True)
-        python = os.path.abspath(build / "venv/bin/python")
-        for way in WAYS:
-            subprocess.run(
-                [build / "bin/mets-opspeedup", "--labels", f"stock,{way}",
-                 "--csv", HERE / f"data/{way}.csv",
-                 "--markdown", HERE / f"data/{way}.md", *models[way]],
-                check=True, env=dict(os.environ, METS_PYTHON=python))
     common.write_meta(HERE / "data/meta.json", "reproduce.sh --measure",
                       models={model: live.MODELS[model] for model in MODELS},
                       steps=LAST - FIRST + 1, versions=live.versions(build))

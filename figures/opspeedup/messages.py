@@ -27,9 +27,11 @@ _MESSAGES = {
     "StatEntry": {"key": (1, "int64", False),
                   "value": (2, "XStatMetadata", False)},
     "XPlane": {"name": (2, "string", False),
+               "lines": (3, "XLine", True),
                "event_metadata": (4, "EventEntry", True),
                "stat_metadata": (5, "StatEntry", True)},
-    "XSpace": {"errors": (2, "string", True), "warnings": (3, "string", True)},
+    "XSpace": {"planes": (1, "XPlane", True),
+               "errors": (2, "string", True), "warnings": (3, "string", True)},
 }
 
 

@@ -10,10 +10,22 @@ import sys
 import tempfile
 import unittest
 
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("METS_BUILD_DIR", ROOT / "build"))
 PLANES = HERE / "opspeedup" / "profiles"
+
+
+
+def space(*lines):
+    """A profile with lines of these names."""
+    return xplane_pb2.XSpace(planes=[xplane_pb2.XPlane(
+        name="/host:CPU", lines=[xplane_pb2.XLine(name=name)
+                                 for name in lines])]).SerializeToString()
+
 
 RUNNER = f"""#!{sys.executable}
 import argparse, json, os, pathlib, sys, time
@@ -39,7 +51,8 @@ if args.model == "ncf" and with_mets:
 if args.profile_dir:
     folder = pathlib.Path(args.profile_dir, "plugins/profile/now")
     folder.mkdir(parents=True)
-    (folder / "host.xplane.pb").write_bytes(b"plane")
+    (folder / "host.xplane.pb").write_bytes(
+        {space("tf_data_iterator_resource/1", "tf_Compute/2")!r})
 json.dump({{
     "parameters": 1, "batch": 1, "steps": steps, "seconds": 1,
     "step_seconds": [1], "steady_seconds": {{"median": 1}}, "peak_bytes": 1,
@@ -87,33 +100,46 @@ class GpuZoo(unittest.TestCase):
         self.assertTrue(figures["ncf"]["mets"]["falls"])
         self.assertNotIn("error", figures["ncf"]["stock"])
 
-    def test_what_is_recorded_is_packed_and_what_fails_is_said(self):
+    def test_what_is_recorded_is_packed_without_tf_data_and_what_fails_is_said(self):
         figures = self.run_script("record.py", "--models", "resnet50,ncf")
         self.assertTrue(figures["resnet50"]["mets"]["identical"])
         self.assertIn("it fails", figures["ncf"]["mets"]["error"])
         packed = self.folder / "resnet50-stock.xplane.pb.xz"
-        self.assertEqual(lzma.decompress(packed.read_bytes()), b"plane")
+        self.assertEqual(lzma.decompress(packed.read_bytes()),
+                         space("tf_Compute/2"))
 
-    def test_figures_are_of_models_that_have_both_runs(self):
+    def tables(self, data):
+        return subprocess.run(
+            [sys.executable, ROOT / "figures/figure.5.1/tables.py", data],
+            capture_output=True, text=True, check=False,
+            env=dict(os.environ, PYTHONPATH=str(ROOT / "figures")))
+
+    def test_tables_are_of_models_that_have_both_runs(self):
+        gpu = self.folder / "gpu"
+        gpu.mkdir()
         runs = {"cpu": "cnn-stock", "stock": "cnn-stock", "mets": "cnn-mets"}
         for run, plane in runs.items():
-            (self.folder / f"bert-{run}.xplane.pb.xz").write_bytes(
+            (gpu / f"bert-{run}.xplane.pb.xz").write_bytes(
                 lzma.compress((PLANES / f"{plane}.xplane.pb").read_bytes()))
-        (self.folder / "record.json").write_text(json.dumps({"figures": {
-            "bert": {"cpu": {}, "stock": {}, "mets": {"identical": True}},
-            "ncf": {"cpu": {"error": "no"}, "stock": {}}}}), "utf-8")
-        data = self.folder / "data"
-        data.mkdir()
-        done = subprocess.run(
-            [sys.executable, ROOT / "figures/figure.5.1/from_gpu.py", BUILD,
-             self.folder, data], capture_output=True, text=True, check=False,
-            env=dict(os.environ, METS_PYTHON=sys.executable))
+        done = self.tables(self.folder)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("gpu is without ncf: it has no cpu", done.stderr)
+        self.assertIn(f"gpu: there is no {gpu / 'ncf-cpu.xplane.pb.xz'}",
+                      done.stderr)
         for name in ("gpu", "gpu_mets"):
-            text = (data / f"{name}.csv").read_text("utf-8")
+            text = (self.folder / f"{name}.csv").read_text("utf-8")
             self.assertIn("bert,", text)
             self.assertNotIn("ncf,", text)
+        self.assertFalse((self.folder / "mets.csv").exists())
+
+    def test_tables_are_what_the_kept_profiles_say(self):
+        kept = ROOT / "figures/figure.5.1/data"
+        for recording in ("cpu", "gpu"):
+            (self.folder / recording).symlink_to(kept / recording)
+        done = self.tables(self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for table in kept.glob("*.csv"):
+            self.assertEqual((self.folder / table.name).read_text("utf-8"),
+                             table.read_text("utf-8"), table)
 
 
 if __name__ == "__main__":

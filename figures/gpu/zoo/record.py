@@ -7,15 +7,15 @@ with it (`mets`), at figure 5.1's sizes and in its steps. All start and warm up
 together, and then have the machine one after the other, those of a model
 behind each other.
 
-FOLDER gets MODEL-WAY.xplane.pb.xz and record.json, and the logs;
-figures/figure.5.1/from_gpu.py makes the figure's data of it. What fails leaves
+FOLDER gets MODEL-WAY.xplane.pb.xz, without what is recorded of tf.data, and
+record.json, and the logs. figures/figure.5.1/data/gpu keeps both, of which
+figures/figure.5.1/tables.py makes the figure's data. What fails leaves
 its error there. What is recorded on a GPU without any kernel is a failure: then
 TensorFlow has not found libcupti.
 """
 
 import concurrent.futures
 import json
-import lzma
 import pathlib
 import shutil
 import sys
@@ -36,6 +36,7 @@ KERNELS = b"Stream #"  # What a GPU's lines in a profile are called.
 class Recording:
     def __init__(self, lab, model, way):
         self.model, self.way = model, way
+        self.complete = False
         self._lab = lab
         self._folder = lab.arguments.out / "profiles" / f"{model}-{way}"
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -57,24 +58,22 @@ class Recording:
         if on_gpu and KERNELS not in data:
             raise Failed("no kernel is recorded: is a libcupti.so.12 in "
                          f"LD_LIBRARY_PATH?\n{self.training.said()[-2000:]}")
-        plane.rename(self._lab.arguments.out /
-                     f"{self.model}-{self.way}.xplane.pb")
+        self.complete = True
         return {"bytes": len(data), "losses_hex": result["losses_hex"],
                 "sha256": result["weights_sha256"],
                 "step_ms": [1e3 * s for s in result["step_seconds"]],
                 "peak_bytes": result["peak_bytes"], "mets": result["mets"],
                 "versions": result["versions"]}
 
+    def pack(self):
+        if self.complete:
+            recorded.pack(self._folder, self._lab.arguments.out /
+                          f"{self.model}-{self.way}.xplane.pb.xz")
+
     def _wait(self, ready):
         self.training.expect_within(self._lab.arguments.limit)
         while not ready():
             time.sleep(0.05)
-
-
-def pack(plane):
-    plane.with_name(plane.name + ".xz").write_bytes(
-        lzma.compress(plane.read_bytes(), preset=1))
-    plane.unlink()
 
 
 def main():
@@ -91,13 +90,13 @@ def main():
 
     def note(model, way, figures):
         nonlocal failed
-        failed |= "error" in figures
         of_model = report["figures"].setdefault(model, {})
         of_model[way] = figures
         stock = of_model.get("stock", {})
         if way == "mets" and "sha256" in figures and "sha256" in stock:
             figures["identical"] = all(figures[key] == stock[key]
                                        for key in ("losses_hex", "sha256"))
+        failed |= "error" in figures or not figures.get("identical", True)
         said = {key: value for key, value in figures.items()
                 if key in ("error", "bytes", "identical", "step_ms")}
         print(f"{lab.seconds():4.0f} s {model} {way}: {said}", flush=True)
@@ -122,7 +121,7 @@ def main():
         for each in begun:
             each.training.close()
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            list(pool.map(pack, arguments.out.glob("*.xplane.pb")))
+            list(pool.map(Recording.pack, begun))
     sys.exit(1 if failed else 0)
 
 
