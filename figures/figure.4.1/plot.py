@@ -1,4 +1,5 @@
-"""Plots data/overhead.csv: step times with METS ÷ without, where all fits."""
+"""Plots data/overhead.csv: step times with METS ÷ without, where all fits. Says
+what data/small_ops.csv has."""
 
 import collections
 import csv
@@ -29,6 +30,19 @@ def ratios(runs):
             [m["median"] / s["median"] for s, m in zip(stock, mets)])
 
 
+def tell_small_ops():
+    """What a small op takes without METS, and how much longer with it."""
+    times = {"0": [], "1": []}
+    with open(HERE / "data/small_ops.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            times[row["mets"]].append(float(row["nanoseconds"]))
+    more = [m - s for s, m in zip(times["0"], times["1"])]
+    common.tell("small op ns", statistics.median(times["0"]))
+    common.tell("small op more ns", statistics.median(more))
+    common.tell("small op least more ns", min(more))
+    common.tell("small op most more ns", max(more))
+
+
 def main():
     pyplot = common.use_style()
     figure, axis = pyplot.subplots(figsize=(4.4, 2.6))
@@ -51,6 +65,7 @@ def main():
     common.tell("median", statistics.geometric_mean(middle))
     common.tell("most median", max(max(runs) for _, runs in models.values()))
     common.tell("least median", min(min(runs) for _, runs in models.values()))
+    tell_small_ops()
     axis.axhline(1, color="black", linewidth=0.8)
     axis.set_xticks(places, list(models))
     axis.set_ylabel("step with METS ÷ without")
