@@ -2,11 +2,11 @@
 
     measure.py BUILD
 
-Each trains without METS, and then, started at the same time, with METS on a
-device where it fits; at steps STEPS, 2 × STEPS … its limit is lowered. The first
-steps at each limit, in which METS gets to know it, are not in the times. The
-program is told nothing, and losses and weights must be those without METS, to
-the bit.
+Each trains with METS on a device where it fits, and without; at steps STEPS,
+2 × STEPS … its limit is lowered. Before that the training without METS takes as
+many steps, so that how fast the machine is just then meets both. The first steps
+at each limit, in which METS gets to know it, are not in the times. The program is
+told nothing, and losses and weights must be those without METS, to the bit.
 """
 
 import pathlib
@@ -22,8 +22,8 @@ MODELS = ["ncf", "bert", "transformer"]
 PERCENT = [100, 80, 60, 40]  # Of the peak.
 STEPS, SKIP = 9, 4           # At each limit.
 FIELDS = ["model", "percent", "limit_bytes", "peak_resident_bytes",
-          "min_seconds", "median_seconds", "max_seconds", "moved_bytes",
-          "batch"]
+          "min_seconds", "median_seconds", "max_seconds", "stock_seconds",
+          "moved_bytes", "batch"]
 
 
 def times(result, phase):
@@ -56,39 +56,49 @@ def watch(metsd, training, last):
     return max(job["resident_bytes"] for job in held), max(moved) - moved[0]
 
 
-def lower(metsd, training):
-    """What the job holds and moves at each limit; and the training's result."""
+def go_on(training):
+    """Until it waits again, or has ended."""
     training.begin()
     training.stand_still()
+
+
+def lower(metsd, training, stock):
+    """What the job holds and moves at each limit; after each, the training
+    without METS takes its steps."""
+    go_on(training)
+    go_on(stock)
     peak = metsd.job("watched")["peak_live_bytes"]
     rows = [{"percent": 100, "peak_resident_bytes": peak, "moved_bytes": 0}]
-    training.begin()
     for phase, percent in enumerate(PERCENT[1:], 1):
         limit = peak * percent // 100
         metsd.control("limit", "watched", limit)
+        training.begin()
         training.wait_until(f"step {phase * STEPS + SKIP}/")
         most, moved = watch(metsd, training, (phase + 1) * STEPS)
         rows.append({"percent": percent, "limit_bytes": limit,
                      "peak_resident_bytes": most,
                      "moved_bytes": moved // (STEPS - SKIP)})
-    return rows, training.result()
+        training.stand_still()
+        go_on(stock)
+    return rows
 
 
 def measure(build, model):
     """The rows of the CSV."""
     words = ["--steps", STEPS * len(PERCENT), "--meet", SKIP + 1]
+    for phase in range(1, len(PERCENT)):
+        words += ["--meet", phase * STEPS + 1]
     stock = live.stock(build, model, *words)
     with live.Metsd(build, "2GiB") as metsd:
-        training = metsd.train(model, "watched", *words, "--meet", STEPS + 1)
+        training = metsd.train(model, "watched", *words)
         with live.standing(stock, training):
-            stock.begin()
-            alone = stock.result()
-            rows, result = lower(metsd, training)
+            rows = lower(metsd, training, stock)
+            result, alone = training.result(), stock.result()
     if live.outcome(result) != live.outcome(alone):
         sys.exit(f"{model}: METS changed the result")
-    yield {"model": model, "percent": "stock", **times(alone, 0)}
     for phase, row in enumerate(rows):
-        yield {"model": model, **row, **times(result, phase)}
+        yield {"model": model, **row, **times(result, phase),
+               "stock_seconds": times(alone, phase)["median_seconds"]}
 
 
 def main():

@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def read():
-    """{model: {percent or "stock": row}}, all numbers as floats."""
+    """{model: {percent: row}}, all numbers as floats."""
     models = collections.defaultdict(dict)
     with open(HERE / "data/memory.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -21,16 +21,15 @@ def read():
     return models
 
 
-def plot_steps(axis, model, rows, stock, style):
+def plot_steps(axis, model, rows, style):
     """Median steps, and the fastest and slowest, ÷ the median without METS."""
-    middle = [row["median_seconds"] / stock for row in rows.values()]
+    least, middle, most = (
+        [row[f"{kind}_seconds"] / row["stock_seconds"] for row in rows.values()]
+        for kind in ("min", "median", "max"))
     axis.errorbar(
         [int(key) for key in rows], middle,
-        [[m - row["min_seconds"] / stock for m, row in zip(middle,
-                                                           rows.values())],
-         [row["max_seconds"] / stock - m for m, row in zip(middle,
-                                                           rows.values())]],
-        capsize=2, **style)
+        [[m - low for m, low in zip(middle, least)],
+         [high - m for m, high in zip(middle, most)]], capsize=2, **style)
     for key, value in zip(rows, middle):
         common.tell(f"{model} at {key} step", value)
 
@@ -39,7 +38,6 @@ def main():
     pyplot = common.use_style()
     figure, (memory, moves, steps) = pyplot.subplots(1, 3, figsize=(9, 2.9))
     for i, (model, rows) in enumerate(read().items()):
-        stock = rows.pop("stock")["median_seconds"]
         peak = rows["100"]["peak_resident_bytes"]
         percent = [int(key) for key in rows]
         held = [100 * row["peak_resident_bytes"] / peak
@@ -49,7 +47,7 @@ def main():
                     **style)
         moved = [row["moved_bytes"] / 2**20 for row in rows.values()]
         moves.plot(percent, moved, **style)
-        plot_steps(steps, model, rows, stock, style)
+        plot_steps(steps, model, rows, style)
         for key, mib, part in zip(rows, moved, held):
             common.tell(f"{model} at {key} moved MiB", mib)
             common.tell(f"{model} at {key} held", part)

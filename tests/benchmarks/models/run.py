@@ -109,16 +109,15 @@ def make_step(tf, task):
 
 def batches_of(tf, task, batch):
     """The rows again and again, in an order that is the same each time."""
-    rows = (task.inputs, task.targets)
+    with tf.device("CPU:0"):
+        rows = tf.nest.map_structure(tf.constant, (task.inputs, task.targets))
     count = len(tf.nest.flatten(rows)[0])
 
+    # Putting it together row by row can take longer than a step.
     def batch_from(first):
         return tf.nest.map_structure(lambda array: array[first:first + batch],
                                      rows)
 
-    # Slices: putting a batch together row by row can take longer than the step.
-    with tf.device("CPU:0"):
-        rows = tf.nest.map_structure(tf.constant, rows)
     data = tf.data.Dataset.range(0, count, batch).map(batch_from)
     return iter(data.repeat().prefetch(1))
 
