@@ -115,6 +115,7 @@ void SimClient::Admit() {
   }
   if (!copies) RunOp();
   PlannedRestores();
+  ReturnSome();
 }
 
 void SimClient::Pin() {

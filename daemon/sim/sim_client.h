@@ -117,6 +117,15 @@ class SimClient {
   void PlannedEvictions();
   void PlannedRestores();
 
+  // What comes back as a quantum begins (sim_return.cc).
+  void ReturnAhead();
+  void ReturnSome();
+  bool IsToReturn(uint32_t b) const;
+  void Return(uint32_t b, Chunks chunks);
+  void AskAhead(size_t most);
+  void GrantedAhead(const core::Grant& grant);
+  void DeniedAhead();
+
   // Orders (sim_orders.cc).
   void On(const core::Grant& grant);
   void On(const core::Regrant& regrant);
@@ -125,7 +134,7 @@ class SimClient {
   void On(const core::TrimOrder& order) { Queue(order); }
   void On(const core::ForgetOrder& order) { Queue(order); }
   void On(const core::PlanOrder& order) { Queue(order); }
-  void On(const core::GateOrder& order) { gate_.Follow(order); }
+  void On(const core::GateOrder& order);
   void On(const core::Refuse& refuse) { Fail(refuse.reason); }
   void On(const core::DeviceReady& ready) { Fail(ready.error); }
   template <typename Other>
@@ -200,6 +209,11 @@ class SimClient {
   std::deque<uint32_t> to_evict_, to_restore_;
   int plan_evicts_ = 0;  // Copies for the plan that are under way.
   int plan_restores_ = 0;
+  std::deque<uint32_t> to_return_;  // The next first.
+  int returns_ = 0;                 // Copies of these that are under way.
+  std::optional<RequestId> ahead_;
+  std::vector<uint32_t> asked_ahead_;  // By that request, range by range.
+  double had_memory_ = 0;              // When there was some for them.
   JobResult result_;
 };
 

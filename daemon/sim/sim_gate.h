@@ -37,6 +37,8 @@ class SimGate {
   // A step has ended, or another begins: before Enter of its first op.
   void StepEnds();
 
+  // No op may begin now.
+  bool closed() const { return state_ == State::kClosed; }
   // Seconds for which an op has waited here, in all.
   double waited() const;
   // One waits now.

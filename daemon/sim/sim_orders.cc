@@ -23,6 +23,7 @@ void SimClient::On(const core::Grant& grant) {
     held_ += chunk.size;
     lent_.erase(chunk.id);
   }
+  if (ahead_ == grant.request) return GrantedAhead(grant);
   if (request_ != grant.request) {
     idle_.Put(grant.chunks);
     return;
@@ -39,7 +40,15 @@ void SimClient::On(const core::Grant& grant) {
   Admit();
 }
 
+void SimClient::On(const core::GateOrder& order) {
+  gate_.Follow(order);
+  const bool quantum = order.open && order.idle > absl::ZeroDuration() &&
+                       order.moment != core::GateMoment::kStepEnd;
+  if (quantum) ReturnAhead();
+}
+
 void SimClient::On(const core::Deny& deny) {
+  if (ahead_ == deny.request) DeniedAhead();
   if (request_ != deny.request) return;
   request_.reset();
   Fail(deny.reason);

@@ -122,6 +122,77 @@ TEST_F(SimClientTest, OrdersAreFollowedOneAfterTheOther) {
 
 // As a client, which looks every 20 ms, and measures what a step needs from one
 // of its beginnings to the next.
+// Buffers 0 to 2, and an op that lasts and needs none of the first two.
+JobProgram BusyProgram() {
+  JobProgram program;
+  program.buffers = {MiB(4), MiB(8), MiB(4)};
+  program.ops.resize(4);
+  for (uint32_t b = 0; b < 3; ++b) {
+    program.ops[b] = {0, 1e-3, b + 1, {{b, AccessKind::kNew}}, {}};
+  }
+  program.ops[3] = {0, 10, 4, {{2, AccessKind::kRead}}, {}};
+  return program;
+}
+
+class SimClientReturnTest : public SimClientTest {
+ protected:
+  // Buffers 0 and 1 have left.
+  SimClientReturnTest() {
+    Run(program_, 0.1);
+    Evict(1, MiB(12), {1, 0});
+    RunUntil(0.2);
+    sent_.clear();
+  }
+  void Open(core::GateMoment moment) {
+    core::GateOrder open;
+    open.session = SessionId(1);
+    open.moment = moment;
+    open.idle = absl::Seconds(1);
+    client_->Take(open);
+    RunUntil(0.3);
+  }
+  void Deny() {
+    core::Deny deny;
+    deny.session = SessionId(1);
+    deny.request = Sent<core::Acquire>().back().second.request;
+    client_->Take(deny);
+  }
+
+  const JobProgram program_ = BusyProgram();
+};
+
+TEST_F(SimClientReturnTest, AsAQuantumBeginsWhatHasLeftComesBack) {
+  EXPECT_EQ(client_->resident(), MiB(4));
+  Open(core::GateMoment::kNow);
+  EXPECT_EQ(client_->resident(), MiB(16));
+  EXPECT_EQ(client_->result().restored, MiB(12));
+  const auto asked = Sent<core::Acquire>();
+  ASSERT_EQ(asked.size(), 1u);
+  // What was used first; nothing has to leave for it.
+  EXPECT_EQ(asked[0].second.ranges, (std::vector<Bytes>{MiB(4), MiB(8)}));
+  EXPECT_EQ(asked[0].second.wait, absl::ZeroDuration());
+}
+
+TEST_F(SimClientReturnTest, NothingComesBackForATurn) {
+  Open(core::GateMoment::kStepEnd);
+  EXPECT_EQ(client_->resident(), MiB(4));
+}
+
+TEST_F(SimClientReturnTest, WithoutMemoryItAsksAgainForATenthOfASecond) {
+  grants_ = false;
+  Open(core::GateMoment::kNow);
+  size_t asked = 0;
+  for (double now = 0.3; asked < Sent<core::Acquire>().size(); now += 0.01) {
+    asked = Sent<core::Acquire>().size();
+    Deny();
+    RunUntil(now + 0.01);
+  }
+  EXPECT_GE(asked, 1u);
+  EXPECT_LE(asked, 13u);
+  EXPECT_EQ(Sent<core::Acquire>().back().second.ranges.size(), 1u);
+  EXPECT_EQ(client_->resident(), MiB(4));
+}
+
 TEST_F(SimClientTest, AStepIsToldSoonAndItsNeedAfterOneMore) {
   const JobProgram program = TrainingProgram(10, 5e-3);
   Run(program, 0.7);
