@@ -74,6 +74,13 @@ class BufferWord {
     return true;
   }
 
+  // Resident, not freed, and with so many pins, all of them the caller's →
+  // kFree: MarkFreed, Unpin and TryClaim in one. False changes nothing.
+  bool TryEnd(uint32_t pins) {
+    uint64_t expected = Encode(Phase::kResident) + pins;
+    return word_.compare_exchange_strong(expected, Encode(Phase::kFree));
+  }
+
   // False when it is free already. Seen by whoever looks (freed) after what the
   // caller looks at behind it, both in sequentially consistent order.
   bool MarkFreed() {

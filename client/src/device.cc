@@ -341,15 +341,40 @@ void Device::FreeBuffer(Buffer* buffer) {
   const uint64_t bytes = buffer->bytes;
   Op* op = CurrentOp();
   const bool own = op != nullptr && op->DropAllocated(buffer);
+  if (!own) op = nullptr;
   const uint64_t id = BufferPool::IdOf(*buffer);
-  if (!buffer->word.MarkFreed()) {
+  const bool ended = TryEnd(buffer, bytes, op);
+  if (!ended && !buffer->word.MarkFreed()) {
     Log(LogLevel::kError, "mets_free of an address that was freed already");
     return;
   }
   if (recorder_.on_after_free()) recorder_.Free(id);
   step_watch_.Free(id);
+  if (ended) return;
   if (own) buffer->word.Unpin();
-  TryDispose(buffer, bytes, own ? op : nullptr);
+  TryDispose(buffer, bytes, op);
+}
+
+bool Device::TryEnd(Buffer* buffer, uint64_t freed, Op* op) {
+  absl::MutexLock lock(&mutex_);
+  if (buffer->share.load(std::memory_order_relaxed) != nullptr ||
+      !buffer->word.TryEnd(op == nullptr ? 0 : 1)) {
+    return false;
+  }
+  live_bytes_ -= freed;
+  EndResident(buffer, op);
+  return true;
+}
+
+void Device::EndResident(Buffer* buffer, Op* op) {
+  if (buffer->reported.known) freed_ids_.push_back(BufferPool::IdOf(*buffer));
+  buffer_bytes_ -= buffer->range_size();
+  SetSlot(buffer, SwapSlot());
+  if (op != nullptr && op->reserved) {
+    op->ranges.push_back(buffer);
+  } else {
+    PutIdle(buffer);
+  }
 }
 
 void Device::TryDispose(Buffer* buffer, uint64_t freed, Op* op) {
@@ -357,24 +382,17 @@ void Device::TryDispose(Buffer* buffer, uint64_t freed, Op* op) {
   if (phantoms_ != nullptr && buffer->word.freed()) Unhide(buffer);
   absl::ReleasableMutexLock lock(&mutex_);
   live_bytes_ -= freed;
-  const uint64_t id = BufferPool::IdOf(*buffer);
   if (!buffer->word.TryClaim(&was)) return;
   if (buffer->share.load(std::memory_order_relaxed) != nullptr) {
     lock.Release();
     DisposeShare(buffer);
     return;
   }
-  if (buffer->reported.known) freed_ids_.push_back(id);
   if (was == Phase::kResident) {
-    buffer_bytes_ -= buffer->range_size();
-    SetSlot(buffer, SwapSlot());
-    if (op != nullptr && op->reserved) {
-      op->ranges.push_back(buffer);
-    } else {
-      PutIdle(buffer);
-    }
+    EndResident(buffer, op);
     return;
   }
+  if (buffer->reported.known) freed_ids_.push_back(BufferPool::IdOf(*buffer));
   --away_;
   swapped_bytes_ -= buffer->range_size();
   const std::vector<ExtentHandle> unused = DropSlot(buffer);

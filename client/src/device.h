@@ -324,6 +324,12 @@ class Device {
   // REQUIRES: the buffer is an empty slab. Its buffer is to be freed then.
   void RemoveSlab(Buffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeBuffer(Buffer* buffer);
+  // Ends a buffer that nobody uses, but for `op` where it is given, which has
+  // allocated it; `freed` as in TryDispose. False: it is something else.
+  bool TryEnd(Buffer* buffer, uint64_t freed, Op* op)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndResident(Buffer* buffer, Op* op)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a freed buffer if this caller may; keeps its range for `op` when that
   // has a reservation. `freed`: bytes that live no more.
   void TryDispose(Buffer* buffer, uint64_t freed = 0, Op* op = nullptr);

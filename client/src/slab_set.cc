@@ -91,42 +91,68 @@ uint64_t Slab::KeyOf(const Block* block) const {
   return SizeKey(block->size) | number_ << kPlaceBits | block->offset / kUnit;
 }
 
-void Slab::AddFree(Block* block) {
-  block->use = Use::kFree;
-  alike_.free.emplace(KeyOf(block), block);
+void Slab::FreeBlocks::Add(uint64_t key, Block* block) {
+  if (last_ != nullptr) others_.emplace(last_key_, last_);
+  last_key_ = key;
+  last_ = block;
 }
 
-void Slab::RemoveFree(Block* block) { alike_.free.erase(KeyOf(block)); }
+void Slab::FreeBlocks::Remove(uint64_t key) {
+  if (last_ != nullptr && last_key_ == key) {
+    last_ = nullptr;
+  } else {
+    others_.erase(key);
+  }
+}
+
+template <typename Fits>
+Slab::Block* Slab::FreeBlocks::Find(uint64_t key, Fits fits) const {
+  const bool last = last_ != nullptr && last_key_ >= key && fits(last_);
+  for (auto it = others_.lower_bound(key);
+       it != others_.end() && !(last && last_key_ < it->first); ++it) {
+    if (fits(it->second)) return it->second;
+  }
+  return last ? last_ : nullptr;
+}
+
+void Slab::AddFree(Block* block) {
+  block->use = Use::kFree;
+  alike_.free.Add(KeyOf(block), block);
+}
+
+void Slab::RemoveFree(Block* block) { alike_.free.Remove(KeyOf(block)); }
+
+Slab::OfKind* SlabSet::FindKind(const Kind& kind) {
+  if (recent_kind_ == nullptr || recent_kind_->first != kind) {
+    const auto found = kinds_.find(kind);
+    if (found == kinds_.end()) return nullptr;
+    recent_kind_ = &*found;
+  }
+  return &recent_kind_->second;
+}
 
 SlabSet::Room SlabSet::FindRoom(Mobility mobility, uint64_t bytes,
                                 uint64_t align, Stream stream) {
-  const auto of_kind = kinds_.find({mobility, stream.bit});
-  if (of_kind == kinds_.end()) return {};
-  Slab::OfKind& alike = of_kind->second;
+  Slab::OfKind* const alike = FindKind({mobility, stream.bit});
+  if (alike == nullptr) return {};
   const int64_t size = BlockBytes(bytes, align);
-  const auto ready = alike.ready.find(size);
-  if (ready != alike.ready.end() && ready->second != nullptr) {
-    Block* block = ready->second;
-    if (Aligned(block->offset, align) == block->offset) {
-      return {block->slab, block};
-    }
+  Block* const ready = ReadyOf(*alike, size);
+  if (ready != nullptr && ready->size == size &&
+      Aligned(ready->offset, align) == ready->offset) {
+    return {ready->slab, ready};
   }
-  const Room room = FindFree(alike, size, align);
-  if (room.found() || !JoinReady(alike)) return room;
-  return FindFree(alike, size, align);
+  const Room room = FindFree(*alike, size, align);
+  if (room.found() || !JoinReady(*alike)) return room;
+  return FindFree(*alike, size, align);
 }
 
 SlabSet::Room SlabSet::FindFree(const Slab::OfKind& alike, int64_t size,
                                 uint64_t align) {
-  for (auto it = alike.free.lower_bound(SizeKey(size)); it != alike.free.end();
-       ++it) {
-    Block* block = it->second;
-    const int64_t end = block->offset + block->size;
-    if (Aligned(block->offset, align) + size <= end) {
-      return {block->slab, block};
-    }
-  }
-  return {};
+  Block* const block =
+      alike.free.Find(SizeKey(size), [size, align](const Block* free) {
+        return Aligned(free->offset, align) + size <= free->offset + free->size;
+      });
+  return block == nullptr ? Room() : Room{block->slab, block};
 }
 
 SlabSet::Block* SlabSet::Insert(Slab* slab, Block* before, int64_t offset,
@@ -198,13 +224,13 @@ uint64_t SlabSet::Free(Slab* slab, const void* address, StreamMask used_on) {
 }
 
 void SlabSet::AddReady(Block* block) {
-  Block*& ready = block->slab->alike_.ready[block->size];
+  Block*& ready = ReadyOf(block->slab->alike_, block->size);
   if (ready != nullptr) Join(ready);
   ready = block;
 }
 
 void SlabSet::RemoveReady(Block* block) {
-  block->slab->alike_.ready[block->size] = nullptr;
+  ReadyOf(block->slab->alike_, block->size) = nullptr;
 }
 
 void SlabSet::Join(Block* block) {
@@ -229,12 +255,11 @@ void SlabSet::Join(Block* block) {
 
 bool SlabSet::JoinReady(Slab::OfKind& alike) {
   bool any = false;
-  for (const auto& [size, block] : alike.ready) {
-    if (block == nullptr) continue;
-    Join(block);
+  for (Block*& ready : alike.ready) {
+    if (ready == nullptr) continue;
+    Join(std::exchange(ready, nullptr));
     any = true;
   }
-  alike.ready.clear();
   return any;
 }
 
@@ -293,7 +318,7 @@ void SlabSet::PutBack(Slab* slab) {
 bool SlabSet::KeepAsSpare(Slab* slab) {
   METS_CHECK(slab->empty());
   Slab::OfKind& alike = slab->alike_;
-  if (slab->aside_ || alike.spare_bytes >= kLargestSlab) return false;
+  if (slab->aside_ || alike.spare_bytes >= 2 * kLargestSlab) return false;
   alike.spares.push_back(slab);
   alike.spare_bytes += Bytes(slab->size_);
   return true;

@@ -2,6 +2,7 @@
 #ifndef METS_CLIENT_SRC_SLAB_SET_H_
 #define METS_CLIENT_SRC_SLAB_SET_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -66,10 +67,25 @@ class Slab {
     Use use = Use::kFree;
     Block *before = nullptr, *after = nullptr;
   };
+  // Blocks by KeyOf. The one added last is apart from the others: who allocates
+  // or frees many blocks one after another takes it away again.
+  class FreeBlocks {
+   public:
+    void Add(uint64_t key, Block* block);
+    void Remove(uint64_t key);
+    // The first from `key` on for which `fits`; null when there is none.
+    template <typename Fits>
+    Block* Find(uint64_t key, Fits fits) const;
+
+   private:
+    absl::btree_map<uint64_t, Block*> others_;
+    uint64_t last_key_ = 0;
+    Block* last_ = nullptr;
+  };
   struct OfKind {
-    absl::btree_map<uint64_t, Block*> free;      // See KeyOf.
-    absl::flat_hash_map<int64_t, Block*> ready;  // By size; null: none.
-    std::vector<Slab*> spares;                   // See SlabSet::KeepAsSpare.
+    FreeBlocks free;
+    std::array<Block*, 256> ready{};  // See SlabSet::ReadyOf.
+    std::vector<Slab*> spares;        // See SlabSet::KeepAsSpare.
     Bytes spare_bytes;
   };
 
@@ -100,11 +116,11 @@ class Slab {
 
 // The slabs of one device, by (mobility, stream). An allocation gets the
 // smallest free block in which it fits, of equals the one in the slab of the
-// least number. Training repeats its sizes: of each size the block that was
-// freed last stays as it is, *ready* for the next allocation, until no free
-// block fits for another one; then it becomes one with its free neighbours. (If
-// more stayed, small ones would lie in the midst of free memory, and large ones
-// would need new slabs.) Not thread-safe.
+// least number. Training repeats its sizes: of each size (but see ReadyOf) the
+// block that was freed last stays as it is, *ready* for the next allocation,
+// until no free block fits for another one; then it becomes one with its free
+// neighbours. (If more stayed, small ones would lie in the midst of free
+// memory, and large ones would need new slabs.) Not thread-safe.
 class SlabSet {
  public:
   // `granularity`: buffers' sizes are multiples of this.
@@ -140,7 +156,7 @@ class SlabSet {
   void SetAside(Slab* slab);
   void PutBack(Slab* slab);
   // Slabs of each kind stay when they are empty, until together they are as
-  // large as a large one, so that they need not be made again for the next
+  // large as two large ones, so that they need not be made again for the next
   // allocations. False: others do. REQUIRES: the slab is empty.
   bool KeepAsSpare(Slab* slab);
   // Those that stay; they may be removed where memory is short.
@@ -151,6 +167,14 @@ class SlabSet {
   using Block = Slab::Block;
   using Use = Slab::Use;
 
+  // Null when there is none yet.
+  Slab::OfKind* FindKind(const Kind& kind);
+  // Where the ready block of that size is kept, or of another one with the same
+  // place.
+  static Block*& ReadyOf(Slab::OfKind& alike, int64_t size) {
+    // Fibonacci hashing: sizes are multiples of large powers of two.
+    return alike.ready[static_cast<uint64_t>(size) * 0x9e3779b97f4a7c15 >> 56];
+  }
   static Room FindFree(const Slab::OfKind& alike, int64_t size, uint64_t align);
   // A new block behind `before` (null: the slab's first).
   Block* Insert(Slab* slab, Block* before, int64_t offset, int64_t size);
@@ -170,6 +194,7 @@ class SlabSet {
   std::map<Slab*, std::unique_ptr<Slab>> slabs_;
   std::set<uint64_t> numbers_;  // Of slabs that are gone.
   std::map<Kind, Slab::OfKind> kinds_;
+  std::map<Kind, Slab::OfKind>::value_type* recent_kind_ = nullptr;
   int64_t used_bytes_ = 0;  // Of all blocks that are not free.
 };
 

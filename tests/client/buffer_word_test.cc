@@ -61,6 +61,22 @@ TEST_F(BufferWordTest, APinnedBufferIsClaimedAfterItsLastUnpin) {
   EXPECT_FALSE(word_.TryClaim(&was));
 }
 
+TEST_F(BufferWordTest, WithNoPinsButTheCallersABufferEndsAtOnce) {
+  ASSERT_TRUE(Pin());
+  EXPECT_FALSE(word_.TryEnd(0));
+  EXPECT_TRUE(word_.TryEnd(1));
+  EXPECT_EQ(word_.phase(), Phase::kFree);
+  EXPECT_FALSE(word_.TryEnd(0));
+  EXPECT_FALSE(word_.MarkFreed());
+
+  ASSERT_TRUE(word_.TryMove(Phase::kFree, Phase::kResident));
+  ASSERT_TRUE(word_.TryStartEviction());
+  EXPECT_FALSE(word_.TryEnd(0));
+  ASSERT_TRUE(word_.TryMove(Phase::kBlocking, Phase::kResident));
+  ASSERT_TRUE(word_.MarkFreed());
+  EXPECT_FALSE(word_.TryEnd(0));
+}
+
 TEST_F(BufferWordTest, ABufferIsFreedOnce) {
   Phase was;
   EXPECT_TRUE(word_.MarkFreed());

@@ -88,6 +88,17 @@ TEST_F(SlabSetTest, SmallBlocksStayAsTheyAreUntilTheyAreNeeded) {
   EXPECT_EQ(Allocate(64), nullptr);
 }
 
+TEST_F(SlabSetTest, SizesShareThePlacesOfWhatIsReady) {
+  Slab* const slab = Add(Mobility::kMovable, {}, kLargestSlab).slab;
+  std::vector<char*> all;
+  for (int i = 1; i <= 600; ++i) all.push_back(Allocate(64 * i));
+  for (char* address : all) Free(slab, address);
+  EXPECT_TRUE(slab->empty());
+  EXPECT_EQ(Allocate(64 * 600), all.back()) << "as it is";
+  Free(slab, all.back());
+  EXPECT_EQ(Allocate(kLargestSlab.count()), all[0]) << "all of them";
+}
+
 TEST_F(SlabSetTest, TheSmallestBlockThatFitsIsTaken) {
   Slab* slab = Add().slab;
   char* small = Allocate(kMiB / 2);
@@ -120,9 +131,9 @@ TEST_F(SlabSetTest, SlabsGrowWithWhatIsAllocated) {
   EXPECT_EQ(slabs_.SlabBytes(64), MiB(10));
 }
 
-TEST_F(SlabSetTest, EmptySlabsStayUntilThereIsALargeOneOfThem) {
+TEST_F(SlabSetTest, EmptySlabsStayUntilThereAreTwoLargeOnesOfThem) {
   std::vector<Slab*> small;
-  for (int i = 0; i < 7; ++i) small.push_back(Add().slab);
+  for (int i = 0; i < 15; ++i) small.push_back(Add().slab);
   Slab* const large = Add(Mobility::kMovable, {}, kLargestSlab).slab;
   Slab* const held = Add(Mobility::kHeld).slab;
   for (Slab* slab : small) EXPECT_TRUE(slabs_.KeepAsSpare(slab));
@@ -133,9 +144,9 @@ TEST_F(SlabSetTest, EmptySlabsStayUntilThereIsALargeOneOfThem) {
   slabs_.SetAside(large);
   EXPECT_TRUE(slabs_.KeepAsSpare(more)) << "one is not there any more";
   char* const used = Allocate(4 * kMiB);
-  EXPECT_EQ(slabs_.Spares().size(), 8u);
+  EXPECT_EQ(slabs_.Spares().size(), 16u);
   slabs_.Remove(small[6]);
-  EXPECT_EQ(slabs_.Spares().size(), 7u);
+  EXPECT_EQ(slabs_.Spares().size(), 15u);
   Free(small[0], used);
   EXPECT_TRUE(slabs_.KeepAsSpare(small[0]));
   slabs_.PutBack(large);
